@@ -39,14 +39,13 @@ from .limits import Limits, Queue, Turn
 from .metrics import Metrics
 from .openapi import description
 from .protocols import lm_studio, messages, ollama, openai_form, responses
-from .protocols.base import Protocol, StreamWriter
+from .protocols.base import Endpoint, Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
-from .protocols.decisions import DECISIONS, SYSTEM_ONE, AskedDecisions, DecisionProtocol, prompt_tokens
+from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
 from .unused import Told, header, pattern_of
 
 T = TypeVar("T")
-A = TypeVar("A", Asked, AskedDecisions)
 
 _logger = logger_of("server")
 
@@ -151,6 +150,7 @@ class _Server:
             ollama.GENERATE,
         )
         endpoints: tuple[Protocol | DecisionProtocol, ...] = (*protocols, DECISIONS, SYSTEM_ONE)
+        self._endpoints = (*endpoints, ollama.SHOW)
         routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in endpoints]
         routes += [
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
@@ -209,7 +209,7 @@ class _Server:
 
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked, headers = await self._asked(protocol.path, protocol.read, request, record, deadline)
+        asked, headers = await self._asked(protocol, request, record, deadline)
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
             raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
@@ -255,26 +255,26 @@ class _Server:
         return Response(pieces, headers={**headers, "Cache-Control": "no-cache"}, media_type=protocol.media_type)
 
     async def _asked(
-        self, path: str, read: Callable[[Fields, Served], A], request: Request, record: _Record, deadline: Deadline
-    ) -> tuple[A, dict[str, str]]:
+        self, protocol: Endpoint, request: Request, record: _Record, deadline: Deadline
+    ) -> tuple[Any, dict[str, str]]:
         """Return a request as its protocol reads it, and the header that names its unused fields."""
         self._authorize(request)
         body = await self._body(request)
 
-        def taken() -> tuple[A, dict[str, str], set[str]]:
-            fields = self._served.fields(body)
-            asked = read(fields, self._served)
+        def taken() -> tuple[Any, dict[str, str], set[str]]:
+            fields = self._served.fields(body, protocol.form)
+            asked = protocol.read(fields, self._served)
             return asked, header(fields.unused), {pattern_of(path) for path in fields.unused}
 
         asked, headers, unused = await self._read(request, deadline, taken)
         record.model, record.stream = asked.model, asked.stream
         for words in self._told.new(unused):
-            _logger.info("unused field", extra={"facts": {"path": path, "unused": words}})
+            _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
         return asked, headers
 
     async def _decide(self, protocol: DecisionProtocol, request: Request, record: _Record) -> Response:
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked, headers = await self._asked(protocol.path, protocol.read, request, record, deadline)
+        asked, headers = await self._asked(protocol, request, record, deadline)
         left = round(max(deadline.end - time.monotonic(), 0.0), 3)
         model = self._served.model(asked.model)
 
@@ -503,10 +503,7 @@ class _Server:
         act = self._responses.forget if request.method == "DELETE" else self._responses.find
 
         def answer() -> Any:
-            asked = Fields(dict(request.query_params))
-            asked.refuse("stream", "false", hint="a stored response cannot be streamed")
-            asked.ignore("include", "include[]", "include_obfuscation")  # it has what was asked for when it was made
-            asked.end()
+            Fields(dict(request.query_params), responses.STORED)
             return act(request.path_params["name"])
 
         return self._guarded(request, answer)
@@ -520,11 +517,7 @@ class _Server:
     async def _show(self, request: Request) -> Response:
         try:
             self._authorize(request)
-            fields = Fields(await self._body(request))
-            fields.required("model")
-            model = self._served.model(fields.text("model"))
-            fields.ignore("verbose")
-            fields.end()
+            model = ollama.SHOW.read(Fields(await self._body(request), ollama.SHOW.form), self._served)
         except RequestError as error:
             return _refused(ollama.CHAT, error)
         return _json(ollama.shown(model))
@@ -564,7 +557,9 @@ class _Server:
         return _json({"status": "ok"})
 
     async def _description(self, request: Request) -> Response:
-        return self._guarded(request, lambda: description(self._served, metrics=self._metrics is not None))
+        return self._guarded(
+            request, lambda: description(self._endpoints, self._served, metrics=self._metrics is not None)
+        )
 
     async def _ready(self, request: Request) -> Response:
         full = any(queue.is_full for queue in self._queues.values())

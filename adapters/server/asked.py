@@ -1,37 +1,25 @@
-"""The neutral form of a request, the models that a server has, and the reading of what protocols share."""
+"""The neutral form of a request, and the models that a server has."""
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolgrammar.core.conversation import ImagePart, Message, ToolCall
+from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import OPTIONS, GenerateParams
-from toolgrammar.core.models import LocalModel, Model, find_markers, load_model
-from toolgrammar.tools.tool import text_parameters
+from toolgrammar.core.models import Model, load_model
 
 from .. import _shared
 from .fields import Fields, RequestError, at_field
 from .named_values import NamedValues
-
-#: Words of ``reasoning_effort``, and the reasoning that each asks for.
-EFFORTS = _shared.EFFORTS
-
-#: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
-EXTENSIONS = ("top_k", "min_p", "repetition_penalty")  # and ``grammar``, which is no number
-
-#: JSON Schemas of the options that are taken in the field ``toolgrammar`` of any request.
-OWN: Mapping[str, Mapping[str, Any]] = {name: row.allowed.schema for name, row in OPTIONS.items() if row.server}
+from .parts import OWN
+from .rows import Form
 
 #: Fields of requests that hold schemas, grammars and tools, in any protocol.
 _WITH_SCHEMAS = ("tools", "response_format", "format", "text", "output_config", "grammar", "options")
-
-#: Name of the argument of custom tools, whose calls have one text instead of arguments.
-INPUT = "input"
 
 
 @dataclass(frozen=True)
@@ -104,13 +92,18 @@ class Served:
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded)
 
-    def fields(self, body: Any) -> Fields:
+    def fields(self, body: Any, form: Form) -> Fields:
         """Return the fields of a request's body whose schemas are not too large: that is checked before they are read.
+
+        Args:
+            body: its JSON.
+            form: what it may have.
 
         Raises:
             RequestError: the body is not an object, or its schemas are too large (413).
         """
-        fields = Fields(body)
+        if not isinstance(body, dict):
+            return Fields(body, form)
         try:
             size = sum(len(json.dumps(body[name])) for name in _WITH_SCHEMAS if name in body)
         except RecursionError:
@@ -121,7 +114,7 @@ class Served:
                 hint=f"at most {self._max_schema:,} are taken",
                 status=413,
             )
-        return fields
+        return Fields(body, form)
 
     def model(self, name: str) -> Model:
         """Return the model of a name.
@@ -195,244 +188,3 @@ class Served:
         """Close the models that were loaded here by their addresses."""
         for model in self._own:
             model.close()
-
-
-def sampling(fields: Fields) -> dict[str, Any]:
-    """Return the sampling options that protocols name as we do, and the extensions."""
-    names = ("temperature", "top_p", "seed", *EXTENSIONS)
-    numbers = {name: fields.number(name) for name in names}
-    return {
-        **numbers,
-        "seed": seed_of(numbers["seed"]),
-        "grammar": fields.one_of("grammar", (str, dict)),
-        **own_options(fields),
-    }
-
-
-def seed_of(value: Any) -> Any:
-    """Return a seed as models here take it: -1 is any, as for llama.cpp and vLLM; other negative ones are seeds."""
-    is_negative = isinstance(value, int) and -(2**63) <= value < 0
-    return (None if value == -1 else value % 2**63) if is_negative else value
-
-
-def own_options(fields: Fields) -> dict[str, Any]:
-    """Return the options in the extension field ``toolgrammar``: those that no protocol has a field for."""
-    own = fields.inner("toolgrammar") or Fields({})
-    kinds = {"boolean": bool, "integer": int}
-    options: dict[str, Any] = {
-        name: own.one_of(name, (kinds.get(row.get("type", ""), str),)) for name, row in OWN.items()
-    }
-    own.end_exactly()
-    return options
-
-
-def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> list[dict[str, Any]]:
-    """Return tools of OpenAI's chat completions, in one form and each once.
-
-    Args:
-        fields: the request.
-        model: the model.
-        custom: is given the names of custom tools; None: there are none in this protocol.
-
-    Raises:
-        RequestError: one is of another kind, or has no schema that can be read.
-    """
-    tools = []
-    for tool in fields.objects("tools"):
-        kind = tool_kind(tool, custom)
-        if not kind:
-            continue
-        tool.required(kind)
-        inner = tool.inner(kind)
-        assert inner is not None
-        deferred = is_deferred(tool, model)
-        lacks_schema = kind == "function" and not inner.has("parameters")
-        made = function_tool if kind == "function" else custom_tool
-        tools.append(made(inner, deferred=deferred))
-        if kind == "custom" and custom is not None:
-            custom.add(_shared.tool_name(tools[-1]))
-        tool.end(lacks_schema=lacks_schema)
-    return distinct(tools)
-
-
-def tool_kind(tool: Fields, custom: set[str] | None, also: Collection[str] = ()) -> str:
-    """Return ``"function"``, ``"custom"`` or another type that the caller reads; an absent type is a function.
-
-    A tool of another type is run by its maker's own server, or known to its maker's models alone: it is declared here
-    and not offered to the model, and the kind is empty.
-
-    Raises:
-        RequestError: the type is a misspelt one.
-    """
-    kind = tool.text("type", "function")
-    if kind == "function" or (kind == "custom" and custom is not None) or kind in also:
-        return str(kind)
-    known = ("function", "custom", *also)
-    meant = ["function"] if tool.has("function") else difflib.get_close_matches(str(kind), known, cutoff=0.85)
-    if meant:
-        path = tool.path("type")
-        raise RequestError(f"{path} is {kind!r}", field=path, hint=f"did you mean {meant[0]!r}?")
-    tool.skip()
-    return ""
-
-
-def is_deferred(tool: Fields, model: Model) -> bool:
-    """Return True if the prompt is to have only the name of a tool, until it is called (``defer_loading``).
-
-    A model on a server gets all schemas, so there the field has no effect.
-    """
-    if isinstance(model, LocalModel):
-        return tool.flag("defer_loading")
-    tool.not_offered("defer_loading", False)
-    return False
-
-
-def direct_callers(tool: Fields) -> None:
-    """Check that the model may call a tool itself: code that calls tools runs on no server here.
-
-    Raises:
-        RequestError: only code may.
-    """
-    callers = tool.items("allowed_callers")
-    if callers and "direct" not in callers:
-        path = tool.path("allowed_callers")
-        raise RequestError(f"{path} leaves the model out", field=path, hint="add 'direct'")
-    tool.unused += [f"{tool.path('allowed_callers')}[{n}]" for n, one in enumerate(callers) if one != "direct"]
-
-
-def custom_tool(fields: Fields, *, deferred: bool = False) -> dict[str, Any]:
-    """Return a custom tool as a function whose only argument is its input.
-
-    Raises:
-        RequestError: the grammar of the input is malformed.
-    """
-    fields.required("name")
-    form = fields.inner("format") or Fields({})
-    grammar = None
-    if form.word("type", ("text", "grammar")) == "grammar":
-        inner = form.inner("grammar") or form  # chat completions have an object of its own for the rest
-        inner.required("syntax")
-        grammar = {"syntax": inner.word("syntax", ("lark", "regex"))}
-        inner.required("definition")
-        grammar["definition"] = inner.text("definition")
-        with at_field(inner.path("definition")):
-            text_parameters(grammar)  # an error names the line
-        if inner is not form:
-            inner.end_exactly()
-    form.end_exactly()
-    fields.put("parameters", text_parameters(grammar, INPUT))
-    return function_tool(fields, deferred=deferred)
-
-
-def custom_input(call: ToolCall) -> str:
-    """Return the input of a call of a custom tool."""
-    return str(call.arguments[INPUT]) if call.arguments else ""
-
-
-def function_tool(function: Fields, schema: str = "parameters", *, deferred: bool = False) -> dict[str, Any]:
-    """Return a tool of its ``name``, ``description`` and ``strict`` (it always is, here), and the field of its schema.
-
-    Args:
-        function: the fields.
-        schema: name of the field that has the schema of the arguments.
-        deferred: see `is_deferred`.
-    """
-    function.required("name")
-    made = {"name": function.text("name"), "description": function.text("description", "")}
-    parameters = function.one_of(schema, (dict,))
-    _read_strict(function)
-    with at_field(function.path(schema)):
-        tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
-    if deferred:
-        tool["defer_loading"] = True
-    function.end(lacks_schema=parameters is None)
-    return tool
-
-
-def _read_strict(fields: Fields) -> None:
-    """Read ``strict``, which changes nothing here; like vLLM's, also as a text."""
-    value = fields.take("strict")
-    if not isinstance(value, bool) and value not in (None, "true", "false"):
-        raise RequestError(f"{fields.path('strict')} is not true or false", field=fields.path("strict"))
-
-
-def distinct(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return tools without repetitions.
-
-    Raises:
-        RequestError: two tools of one name differ.
-    """
-    by_name: dict[str, dict[str, Any]] = {}
-    for tool in tools:
-        name = _shared.tool_name(tool)
-        if by_name.setdefault(name, tool) != tool:
-            raise RequestError(f"two tools have the name {name!r}", field="tools", hint="give each its own name")
-    return list(by_name.values())
-
-
-def schema_of(fields: Fields | None) -> Any:
-    """Return the schema in OpenAI's ``response_format`` or ``text.format``; None: free text."""
-    if fields is None:
-        return None
-    kind = fields.word("type", ("text", "json_object", "json_schema"))
-    if kind != "json_schema":
-        fields.refuse("json_schema", hint="give the type json_schema")
-    if kind == "text":
-        fields.end(lacks_schema=True)
-        return None
-    if kind == "json_object":  # llama.cpp's and others' has a schema
-        has_schema = fields.has("schema")
-        schema = closed_schema(fields) if has_schema else {"type": "object"}
-        fields.end(lacks_schema=not has_schema)
-        return schema
-    inner = fields.inner("json_schema") or fields
-    inner.ignore("name", "description")
-    _read_strict(inner)
-    inner.required("schema")
-    schema = closed_schema(inner)
-    inner.end()
-    fields.end()
-    return schema
-
-
-def closed_schema(fields: Fields, name: str = "schema") -> Any:
-    """Return the JSON Schema in a field, its objects closed unless they say otherwise."""
-    schema = fields.one_of(name, (dict, bool))
-    with at_field(fields.path(name)):
-        return _shared.closed(schema)
-
-
-def thinking_of(fields: Fields, name: str, model: Model, *, optional: bool = False) -> bool | int | None:
-    """Return the reasoning that a word of ``reasoning_effort`` asks for; None if it is absent.
-
-    A model without reasoning is not asked for any: that is an error, or where it is ``optional`` an unused field.
-    """
-    effort = fields.word(name, tuple(EFFORTS))
-    if not effort:
-        return None
-    thinking = EFFORTS[effort]
-    if thinking is not False and isinstance(model, LocalModel) and find_markers(model.vocabulary) is None:
-        if optional:
-            fields.unused.append(fields.path(name))
-            return None
-        raise RequestError(
-            f"{fields.path(name)} is {effort!r}, and this model has no reasoning",
-            field=fields.path(name),
-            hint="leave it out, or say 'none'",
-        )
-    return thinking
-
-
-def require_images(model: Model, messages: Sequence[Message], field_name: str) -> None:
-    """Refuse images for a model that sees none.
-
-    Raises:
-        RequestError: a message has one.
-    """
-    if model.capabilities.images:
-        return
-    for index, message in enumerate(messages):
-        if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
-            raise RequestError(
-                "this model takes no images", field=f"{field_name}[{index}].content", hint="send text only"
-            )

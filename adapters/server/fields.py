@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, Union
+from typing import Any, Union
 
 from toolgrammar.core.basics import option_meant
 from toolgrammar.core.errors import ToolGrammarError
 
-T = TypeVar("T")
-
-_WORDS: Mapping[type, str] = {
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-}
-
+from .rows import Choice, Form, Row
 
 #: Similarity, as `difflib` counts it, from which a name of so many characters is a misspelt one: one letter in eight.
 _MISSPELT = 0.875
 _LONG = 5
+#: The same of the words that choose a form.
+_MISSPELT_WORD = 0.85
 
 #: Maximum number of unknown fields with different names in one request. Each is compared with the known names.
 MAX_UNKNOWN = 100
@@ -108,176 +100,181 @@ def at_field(field: str) -> Iterator[None]:
 
 
 class Fields:
-    """The fields of one JSON object. A field whose value is null counts as absent.
+    """The fields of one JSON object, read by its form: ``fields["n"]`` is a value, or what an absent one counts as.
+
+    Objects inside are `Fields`, too. A field whose value is null counts as absent.
 
     Args:
         value: the object.
+        form: what it may have.
         path: of the object in the request; empty for the body.
         outer: the fields of the object around it; None for the body.
 
     Attributes:
+        value: the object as it was sent.
+        place: its path in the request.
+        kind: the word that chose its form; empty if there is no choice.
+        is_skipped: the object has no effect, and is named as unused.
         unused: paths of the fields that were taken and have no effect, in order, also of the objects around it.
 
     Raises:
-        RequestError: the value is not an object.
+        RequestError: the value is not an object; a field lacks, is wrong, or refused. An unknown one is a constraint in
+            another server's words, or a schema that was meant, or nearly the name of a known field, or the request has
+            more than `MAX_UNKNOWN` of different names. The others have no effect, and are named as unused.
     """
 
-    def __init__(self, value: Any, path: str = "", outer: Fields | None = None) -> None:
+    def __init__(self, value: Any, form: Form | Choice, path: str = "", outer: Fields | None = None) -> None:
+        self.place = path
         if not isinstance(value, dict):
             raise RequestError(f"{path or 'the body'} is not an object", field=path or None, hint="send a JSON object")
-        self._left = {name: item for name, item in value.items() if item is not None}
-        self._path = path
-        self._known: set[str] = set()
+        self.value = value
+        self.kind = ""
+        self.is_skipped = False
         self.unused: list[str] = [] if outer is None else outer.unused
-        #: Names of unknown fields, each with the names that are known beside it: they were compared.
-        self._unknown: set[tuple[str, frozenset[str]]] = set() if outer is None else outer._unknown
+        #: Names of unknown fields, each with the form that lacks it: they were compared.
+        self._unknown: set[tuple[str, Form]] = set() if outer is None else outer._unknown
+        self._values: Mapping[str, Any] = {}
+        left = {name: item for name, item in value.items() if item is not None}
+        keys: list[str] = []
+        chosen: Form | Choice | None = form
+        while isinstance(chosen, Choice):
+            keys.append(chosen.key)
+            chosen = self._chosen(chosen, left)
+        if chosen is None:
+            self.is_skipped = True
+            self.unused.append(path)
+        else:
+            self._read(chosen, left, keys)
 
-    def within(self, value: Any, path: str) -> Fields:
-        """Return the fields of an object inside this one."""
-        return Fields(value, path, self)
+    def _chosen(self, choice: Choice, left: dict[str, Any]) -> Form | Choice | None:
+        """Return the form that the word of a choice chooses; None: the object has no effect."""
+        given = left.pop(choice.key, None) or choice.default
+        known = choice.forms
+        if isinstance(given, str) and given in known:
+            self.kind = self.kind or given
+            return known[given]
+        path = self.path(choice.key)
+        if choice.others:
+            near = difflib.get_close_matches(given, known, 1, _MISSPELT_WORD) if isinstance(given, str) else []
+            meant = next((one for one in known if isinstance(left.get(one), dict)), near[0] if near else None)
+            if meant is None:
+                return None
+            raise RequestError(f"{path} is {given!r}", field=path, hint=f"did you mean {meant!r}?")
+        if given is None:
+            self._lacks(choice.key)
+        raise _not_one_of(path, given, [one for one in known if one])
+
+    def _read(self, form: Form, left: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Read the fields by their rows."""
+        self._values = values = form.defaults.copy()
+        unknown = []
+        for name, value in left.items():
+            row = form.rows.get(name)
+            if row is None:
+                unknown.append(name)
+            elif row.effect == "taken":
+                values[name] = self._value(name, row, value)
+            elif row.effect == "unused":
+                if value not in row.same:
+                    self.unused.append(self.path(name))
+            elif row.effect == "refused" and not any(value == one and type(value) is type(one) for one in row.same):
+                raise RequestError(
+                    f"{self.path(name)} is not supported", field=self.path(name), hint=row.hint, details=row.details
+                )
+        for name in form.needed:
+            if name not in left:
+                self._lacks(name)
+        self._lacks_schema = form.schema is not None and _lacks_schema(values.get(form.schema))
+        if unknown:
+            self._take_unknown(form, unknown, left, keys)
+
+    def _value(self, name: str, row: Row, value: Any) -> Any:
+        """Return the value of a field, checked."""
+        kinds = row.kinds
+        if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+            raise RequestError(f"{self.path(name)} is not {row.wanted}", field=self.path(name))
+        if row.words and isinstance(value, str) and value not in row.words:
+            if not value:
+                return row.default
+            raise _not_one_of(self.path(name), value, row.words)
+        if row.least and len(value) < row.least:
+            raise RequestError(f"{self.path(name)} is empty", field=self.path(name), hint=f"give at least {row.least}")
+        form = row.form
+        if form is None or isinstance(value, str):
+            return value
+        if isinstance(form, Row) and isinstance(value, dict):
+            return {key: self._value(f"{name}.{key}", form, one) for key, one in value.items()}
+        if isinstance(form, Row):
+            return [self._value(f"{name}[{index}]", form, one) for index, one in enumerate(value)]
+        path = self.path(name)
+        if isinstance(value, dict):
+            return Fields(value, form, path, self)
+        made = (Fields(one, form, f"{path}[{index}]", self) for index, one in enumerate(value))
+        return [one for one in made if not one.is_skipped]
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values.get(name)
+
+    def again(self, value: Any, form: Form | Choice) -> Fields:
+        """Return another object that stands in the place of this one."""
+        return Fields(value, form, self.place, self)
+
+    def of(self, *names: str) -> dict[str, Any]:
+        """Return some of the fields."""
+        return {name: self._values.get(name) for name in names}
 
     def path(self, name: str) -> str:
         """Return the path of a field."""
-        return f"{self._path}.{name}" if self._path else name
+        return f"{self.place}.{name}" if self.place else name
 
-    def has(self, name: str) -> bool:
-        """Return True if a field is given and was not taken."""
-        return name in self._left
-
-    def take(self, name: str) -> Any:
-        """Return the value of a field, of any type; None if it is absent."""
-        self._known.add(name)
-        return self._left.pop(name, None)
-
-    def one_of(self, name: str, kinds: Sequence[type], default: Any = None) -> Any:
-        """Return the value of a field that has one of several types."""
-        value = self.take(name)
-        if value is None:
-            return default
-        is_right = any(isinstance(value, kind) for kind in kinds)
-        if not is_right or (isinstance(value, bool) and bool not in kinds):
-            words = " or ".join(_WORDS[kind] for kind in kinds if not (kind is int and float in kinds))
-            raise RequestError(f"{self.path(name)} is not {words}", field=self.path(name))
-        return value
-
-    def text(self, name: str, default: Any = None) -> Any:
-        """Return a text."""
-        return self.one_of(name, (str,), default)
-
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return true or false."""
-        return bool(self.one_of(name, (bool,), default))
-
-    def whole(self, name: str, default: Any = None) -> Any:
-        """Return a whole number."""
-        return self.one_of(name, (int,), default)
-
-    def number(self, name: str, default: Any = None) -> Any:
-        """Return a number."""
-        return self.one_of(name, (int, float), default)
-
-    def items(self, name: str) -> list[Any]:
-        """Return a list; an absent one is empty."""
-        items: list[Any] = self.one_of(name, (list,), [])
-        return items
-
-    def objects(self, name: str) -> list[Fields]:
-        """Return the objects in a list."""
-        return [self.within(item, f"{self.path(name)}[{index}]") for index, item in enumerate(self.items(name))]
-
-    def inner(self, name: str) -> Fields | None:
-        """Return an object; None if it is absent."""
-        value = self.take(name)
-        return None if value is None else self.within(value, self.path(name))
-
-    def required(self, name: str) -> None:
-        """Check that a field is given."""
-        if name not in self._left:
-            raise RequestError(f"{self.path(name)} is missing", field=self.path(name), hint="give it")
-
-    def word(self, name: str, words: Collection[str], default: str = "") -> str:
-        """Return one of a few words."""
-        value = self.text(name, default)
-        if value not in words and value != default:
-            known = ", ".join(map(repr, words))
-            raise RequestError(f"{self.path(name)} is {value!r}", field=self.path(name), hint=f"give one of {known}")
-        return str(value)
-
-    def put(self, name: str, value: Any) -> None:
-        """Add a field, as if the object had it."""
-        self._left[name] = value
-
-    def ignore(self, *names: str) -> None:
-        """Drop fields that have no effect on the answer: labels of the caller, hints to caches."""
+    def require(self, *names: str) -> None:
+        """Check that fields are given which their form does not need."""
         for name in names:
-            self.take(name)
+            if self[name] is None:
+                self._lacks(name)
 
-    def refuse(self, name: str, *same: Any, hint: str = "leave it out") -> None:
-        """Refuse a field that the server cannot act on, unless its value asks for nothing.
+    def skip(self, name: str = "") -> None:
+        """Name a field, or the whole object, as one without effect."""
+        self.unused.append(self.path(name) if name else self.place)
 
-        Args:
-            name: the field.
-            same: values that ask for what the server does anyway.
-            hint: what the caller can do instead.
-        """
-        value = self.take(name)
-        if value is not None and not any(value == one and type(value) is type(one) for one in same):
-            raise RequestError(f"{self.path(name)} is not supported", field=self.path(name), hint=hint)
+    def _lacks(self, name: str) -> None:
+        raise RequestError(f"{self.path(name)} is missing", field=self.path(name), hint="give it")
 
-    def not_offered(self, name: str, *same: Any) -> None:
-        """Take a field that declares what the server does not have, and without which no answer is less valid.
-
-        Args:
-            name: the field.
-            same: values that ask for what the server does anyway; others are named as unused.
-        """
-        value = self.take(name)
-        if value is not None and value not in same:
-            self.unused.append(self.path(name))
-
-    def skip(self) -> None:
-        """Take the whole object, which has no effect."""
-        self.unused.append(self._path)
-        self._left.clear()
-
-    def end(self, *, lacks_schema: bool = False) -> None:
-        """Take the fields that are left, which the server does not know: they have no effect, and are named as such.
-
-        Args:
-            lacks_schema: the object may have a schema, and has none: one in an unknown field was meant.
-
-        Raises:
-            RequestError: one of them is a constraint in another server's words, or a schema that was meant, or nearly
-                the name of a known field, or the request has more than `MAX_UNKNOWN` of different names.
-        """
-        if not self._left:
-            return
-        known = frozenset(self._known)
-        for name in self._left:
-            if (meant := option_meant(name)) in _FOLLOWED and self._path in ("", "options"):
-                same = [meant] if meant in known else sorted(one for one in known if option_meant(one) == meant)
+    def _take_unknown(self, form: Form, names: Sequence[str], left: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Take the fields that the server does not know: they have no effect, and are named as such."""
+        for name in names:
+            if form.exact:
+                self._refuse_unknown(name, "leave it out")
+            if (meant := option_meant(name)) in _FOLLOWED and self.place in ("", "options"):
+                same = (
+                    [meant] if meant in form.defaults else sorted(x for x in form.defaults if option_meant(x) == meant)
+                )
                 self._refuse_unknown(name, f"write {' or '.join(same)}" if same else _FOLLOWED[meant])
-            if lacks_schema and _is_schema(name, self._left[name]):
+            if self._lacks_schema and _is_schema(name, left[name]):
                 self._refuse_unknown(name, _SCHEMA)
-            if (name, known) in self._unknown:
+            if (name, form) in self._unknown:
                 continue
             if len(self._unknown) == MAX_UNKNOWN:
                 path = self.path(name)
                 raise RequestError(
                     f"more than {MAX_UNKNOWN} fields are not known to this server", field=path, hint="leave them out"
                 )
-            self._unknown.add((name, known))
-            near = difflib.get_close_matches(name, self._known, 1, _MISSPELT) if len(name) >= _LONG else ()
+            self._unknown.add((name, form))
+            known = [*form.rows, *keys]
+            near = difflib.get_close_matches(name, known, 1, _MISSPELT) if len(name) >= _LONG else ()
             if near:
                 self._refuse_unknown(name, f"did you mean {near[0]}?")
-        for name in [*self._left]:
-            self.not_offered(name)
-
-    def end_exactly(self) -> None:
-        """Refuse the fields that are left, in an object of which each field is a constraint."""
-        for name in self._left:
-            self._refuse_unknown(name, "leave it out")
+        self.unused += map(self.path, names)
 
     def _refuse_unknown(self, name: str, hint: str) -> None:
         path = self.path(name)
         raise RequestError(f"{path} is not known to this server", field=path, hint=hint)
+
+
+def _lacks_schema(value: Any) -> bool:
+    """Return True if a field that may have a schema has none, also in an object inside."""
+    return value is None or (isinstance(value, Fields) and value._lacks_schema)
+
+
+def _not_one_of(path: str, value: Any, words: Sequence[str]) -> RequestError:
+    return RequestError(f"{path} is {value!r}", field=path, hint=f"give one of {', '.join(map(repr, words))}")

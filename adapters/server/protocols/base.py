@@ -13,6 +13,7 @@ from toolgrammar.core.conversation import Event, Generation
 from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields
+from ..rows import Form
 
 
 class StreamWriter(ABC):
@@ -35,30 +36,51 @@ class StreamWriter(ABC):
         """Return how the stream ends where it cannot be finished."""
 
 
-class Protocol(ABC):
-    """One endpoint of one protocol.
+class Endpoint(ABC):
+    """An endpoint that takes a body.
 
     Attributes:
         path: of the endpoint.
-        media_type: of streamed responses.
+        summary: what it is for, in a line.
+        form: what a request may have.
         names: the fields of `GenerateParams` that the protocol calls otherwise, and ``schema``, the field that has the
             schema of a text answer.
+    """
+
+    path: str
+    summary: str
+    form: Form
+    names: Mapping[str, str] = MappingProxyType({})
+
+    @abstractmethod
+    def read(self, fields: Fields, served: Served) -> Any:
+        """Return a request, read by its form, in a neutral form.
+
+        Raises:
+            RequestError: a field cannot be met.
+        """
+
+    @abstractmethod
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return the body of an error's response."""
+
+
+class Protocol(Endpoint):
+    """One endpoint of one protocol.
+
+    Attributes:
+        media_type: of streamed responses.
         streams_overflow: a streamed answer to a prompt that is too long is a stream with status 200 that fails, as from
             the protocol's own server, and not a response with status 400.
     """
 
-    path: str
     media_type = "text/event-stream"
     names: Mapping[str, str] = MappingProxyType({"schema": "response_format"})
     streams_overflow = False
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form.
-
-        Raises:
-            RequestError: a field is wrong, unknown, or cannot be met.
-        """
+        """Return a request, read by its form, in the neutral form."""
 
     def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
         """Return the response to a request for which nothing is generated; None for any other."""
@@ -71,10 +93,6 @@ class Protocol(ABC):
     @abstractmethod
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of a streamed response."""
-
-    @abstractmethod
-    def error(self, failure: Failure) -> dict[str, Any]:
-        """Return the body of an error's response."""
 
 
 def frame(data: Any, event: str | None = None) -> str:

@@ -6,7 +6,7 @@ Source: the types of the ``openai`` package, version 2.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -24,66 +24,108 @@ from toolgrammar.core.conversation import (
 )
 
 from ... import _shared
-from ..asked import (
-    INPUT,
-    Asked,
-    Served,
-    custom_input,
-    require_images,
-    sampling,
-    schema_of,
-    thinking_of,
-    tools_of,
-)
+from .. import parts, rows
+from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
+from ..rows import Choice, Form, Row, Rows
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import asked_logprobs
+from .logprobs import LOGPROBS, asked_logprobs
 
-_ROLES = ("system", "developer", "user", "assistant", "tool")
+_CALLED: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
+_CALLS: Rows = {"id": rows.TEXT, "index": rows.LABEL}
+_CALL = Choice(
+    "type",
+    {
+        "function": {"function": rows.inner(_CALLED, needed=True), **_CALLS},
+        "custom": {
+            "custom": rows.inner({"name": rows.TEXT(needed=True), parts.INPUT: rows.TEXT(default="")}, needed=True),
+            **_CALLS,
+        },
+    },
+    "function",
+)
+_IMAGE = Form({"url": rows.TEXT(needed=True), "detail": rows.not_offered("auto")})
+_PARTS: Mapping[str, Row] = {"text": rows.TEXT, "refusal": rows.TEXT, "image_url": rows.inner(_IMAGE)}
+_PART = Choice(
+    "type",
+    {name: Form({name: row(needed=True), "prompt_cache_breakpoint": rows.LABEL}) for name, row in _PARTS.items()},
+)
+_SAID: Rows = {"content": rows.TEXT | rows.objects(_PART, default=None), "name": rows.TEXT}
+_MESSAGE = Choice(
+    "role",
+    {
+        **dict.fromkeys(("system", "developer", "user"), _SAID),
+        "assistant": {
+            **_SAID,
+            "reasoning_content": rows.TEXT,
+            "tool_calls": rows.objects(_CALL),
+            "refusal": rows.TEXT,
+            **dict.fromkeys(("annotations", "toolgrammar"), rows.LABEL),  # a server's own answer has them
+            "function_call": rows.refused(hint="give tool_calls"),
+            "audio": rows.refused(),
+        },
+        "tool": {**_SAID, "tool_call_id": rows.TEXT(needed=True)},
+    },
+)
 
 
 class ChatCompletions(Protocol):
     """OpenAI's chat completions."""
 
     path = "/v1/chat/completions"
+    summary = "Answer a conversation, as OpenAI's chat completions"
+    form = Form(
+        {
+            "model": rows.TEXT(needed=True),
+            "messages": rows.objects(_MESSAGE, needed=True, least=1),
+            "tools": rows.objects(parts.TOOL),
+            "tool_choice": rows.TEXT | rows.OBJECT,
+            "parallel_tool_calls": rows.FLAG(default=None),
+            "response_format": rows.inner(parts.FORMAT),
+            "max_tokens": rows.COUNT,
+            "max_completion_tokens": rows.COUNT,
+            "stop": parts.STOP,
+            "n": rows.COUNT(default=1),
+            "logit_bias": parts.BIAS,
+            "reasoning_effort": parts.EFFORT,
+            **LOGPROBS,
+            **parts.SAMPLING,
+            **openai_form.STREAMING,
+            **openai_form.LABELS,
+            **openai_form.PENALTIES,
+            "store": rows.refused(False, hint="chat completions are not stored"),
+            "modalities": rows.refused(["text"]),
+            "verbosity": rows.not_offered("medium"),
+            "functions": rows.refused(hint="give tools"),
+            "function_call": rows.refused(hint="give tool_choice"),
+            "audio": rows.refused(),
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        name = fields.text("model")
+        name = fields["model"]
         model = served.model(name)
         messages = messages_of(fields)
-        require_images(model, messages, "messages")
+        parts.require_images(model, messages, "messages")
         custom: set[str] = set()
-        tools = tools_of(fields, model, custom)
-        choice = fields.one_of("tool_choice", (str, dict))
+        tools = parts.tools_of(fields, model, custom)
         options = {
-            **sampling(fields),
+            **parts.sampling(fields),
+            **fields.of("stop", "logit_bias", "parallel_tool_calls"),
             "max_tokens": _budget(fields),
-            "stop": fields.one_of("stop", (str, list)),
-            "logit_bias": fields.one_of("logit_bias", (dict,)),
-            "parallel_tool_calls": fields.one_of("parallel_tool_calls", (bool,)),
-            "thinking": thinking_of(fields, "reasoning_effort", model),
+            "thinking": parts.thinking_of(fields, "reasoning_effort", model),
             "logprobs": asked_logprobs(fields, model),
         }
-        schema = schema_of(fields.inner("response_format"))
-        answers = fields.whole("n", 1)
-        stream = fields.flag("stream")
-        include_usage = openai_form.streaming(fields, stream)
-        openai_form.labels(fields)
-        openai_form.penalties(fields)
-        fields.refuse("store", False, hint="chat completions are not stored")
-        fields.refuse("modalities", ["text"])
-        fields.not_offered("verbosity", "medium")
-        fields.refuse("functions", hint="give tools")
-        fields.refuse("function_call", hint="give tool_choice")
-        fields.refuse("audio")
-        fields.end()
-        params = served.params(name, options, tools, choice, schema)
+        schema = parts.schema_of(fields["response_format"])
+        include_usage = openai_form.includes_usage(fields)
+        params = served.params(name, options, tools, fields["tool_choice"], schema)
         details = {"custom": custom, "vocabulary": None if params.logprobs is None else model.vocabulary}
-        return Asked(name, messages, params, stream, answers, include_usage=include_usage, details=details)
+        return Asked(
+            name, messages, params, fields["stream"], fields["n"], include_usage=include_usage, details=details
+        )
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a chat completion."""
@@ -120,7 +162,7 @@ CHAT_COMPLETIONS = ChatCompletions()
 
 def _budget(fields: Fields) -> int | None:
     """Return the token budget, which has an old and a new name."""
-    old, new = fields.whole("max_tokens"), fields.whole("max_completion_tokens")
+    old, new = fields["max_tokens"], fields["max_completion_tokens"]
     if new is not None and new < 1:
         raise RequestError(
             f"max_completion_tokens is {new}", field="max_completion_tokens", hint="give at least 1, or leave it out"
@@ -135,75 +177,38 @@ def _budget(fields: Fields) -> int | None:
 
 def messages_of(fields: Fields) -> tuple[Message, ...]:
     """Return the conversation."""
-    messages = tuple(map(_read_message, fields.objects("messages")))
-    if not messages:
-        raise RequestError("messages is empty", field="messages", hint="send at least one message")
-    return messages
+    return tuple(map(_read_message, fields["messages"]))
 
 
 def _read_message(fields: Fields) -> Message:
-    role = fields.word("role", _ROLES)
-    if not role:
-        fields.required("role")
-    plain: dict[str, Any] = {"role": role, "content": _content(fields), "name": fields.text("name")}
-    if role == "tool":
-        fields.required("tool_call_id")
-        plain["tool_call_id"] = fields.text("tool_call_id")
-    if role == "assistant":
-        plain["reasoning_content"] = fields.text("reasoning_content")
-        plain["tool_calls"] = [_call(call) for call in fields.objects("tool_calls")]
-        if refusal := fields.text("refusal"):
-            plain["content"] = plain["content"] or refusal
-        fields.ignore("annotations", "toolgrammar")  # what a server's own answer has beside its text
-        fields.refuse("function_call", hint="give tool_calls")
-        fields.refuse("audio")
-    fields.end()
-    return _shared.message_of(plain)
+    plain = {"role": fields.kind, "content": _content(fields), **fields.of("name", "tool_call_id")}
+    if fields.kind == "assistant":
+        plain["reasoning_content"] = fields["reasoning_content"]
+        plain["tool_calls"] = [_call(call) for call in fields["tool_calls"]]
+        plain["content"] = plain["content"] or fields["refusal"]
+    with at_field(fields.path("content")):
+        return _shared.message_of(plain)
 
 
 def _content(fields: Fields) -> Any:
-    """Return the content of a message, its parts checked."""
-    content = fields.one_of("content", (str, list))
+    """Return the content of a message, in a form that `_shared.message_of` reads."""
+    content = fields["content"]
     if not isinstance(content, list):
         return content
     made = []
-    for index, part in enumerate(content):
-        one = fields.within(part, f"{fields.path('content')}[{index}]")
-        kind = one.word("type", ("text", "image_url", "refusal"))
-        if not kind:
-            one.required("type")
-        if kind == "image_url":
-            one.required("image_url")
-            address = one.inner("image_url")
-            assert address is not None
-            address.required("url")
-            with at_field(address.path("url")):
-                made.append({"type": "image_url", "image_url": {"url": address.text("url")}})
-            address.not_offered("detail", "auto")
-            address.end()
+    for part in content:
+        if part.kind == "image_url":
+            made.append({"type": "image_url", "image_url": part["image_url"].of("url")})
         else:
-            name = "text" if kind == "text" else "refusal"
-            one.required(name)
-            made.append({"type": "text", "text": one.text(name)})
-        one.ignore("prompt_cache_breakpoint")
-        one.end()
+            made.append({"type": "text", "text": part[part.kind]})
     return made
 
 
 def _call(fields: Fields) -> dict[str, Any]:
     """Return a call of an earlier turn."""
-    kind = fields.word("type", ("function", "custom"), "function")
-    fields.ignore("index")
-    fields.required(kind)
-    function = fields.inner(kind)
-    assert function is not None
-    function.required("name")
-    arguments = function.text("arguments", "") if kind == "function" else {INPUT: function.text(INPUT, "")}
-    made = {"name": function.text("name"), "arguments": arguments}
-    function.end()
-    call = {"id": fields.text("id"), "function": made}
-    fields.end()
-    return call
+    called = fields[fields.kind]
+    arguments = called["arguments"] if fields.kind == "function" else called.of(parts.INPUT)
+    return {"id": fields["id"], "function": {"name": called["name"], "arguments": arguments}}
 
 
 def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
@@ -218,7 +223,7 @@ def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
     calls = [call for call in message.tool_calls if call.name not in custom or _shared.problem(call) is None]
     if calls:
         made["tool_calls"] = [
-            {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}}
+            {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": parts.custom_input(call)}}
             if call.name in custom
             else {
                 "id": call.id,
@@ -283,7 +288,7 @@ class _Chunks(StreamWriter):
             self._cut += [event.call.name + pointer for pointer in event.call.cut]
             if self._is_custom:
                 if _shared.problem(event.call) is None:
-                    custom = {"name": event.call.name, "input": custom_input(event.call)}
+                    custom = {"name": event.call.name, "input": parts.custom_input(event.call)}
                     call = {"index": event.index, "id": event.call.id, "type": "custom", "custom": custom}
                     yield self._chunk({"tool_calls": [call]})
             elif (reason := _shared.problem(event.call)) is not None:

@@ -16,12 +16,14 @@ from toolgrammar.core.models import LocalModel, Model
 from toolgrammar.core.vocabulary import Vocabulary
 
 from ... import _shared
-from ..asked import Asked, Served, sampling, schema_of
+from .. import parts, rows
+from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError
+from ..rows import Form
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import checked
+from .logprobs import LIKELIEST, checked
 
 #: The token budget of a request that gives none, as in OpenAI's.
 DEFAULT_MAX_TOKENS = 16
@@ -31,47 +33,50 @@ class Completions(Protocol):
     """OpenAI's completions."""
 
     path = "/v1/completions"
+    summary = "Go on with a text, as OpenAI's completions"
+    form = Form(
+        {
+            "model": rows.TEXT(needed=True),
+            "prompt": (rows.TEXT | rows.LIST)(needed=True),
+            "n": rows.COUNT(default=1),
+            "best_of": rows.COUNT,
+            "max_tokens": rows.COUNT(default=DEFAULT_MAX_TOKENS),
+            "stop": parts.STOP,
+            "logit_bias": parts.BIAS,
+            "logprobs": LIKELIEST,
+            "echo": rows.FLAG,
+            "response_format": rows.inner(parts.FORMAT),
+            **parts.SAMPLING,
+            **openai_form.STREAMING,
+            **openai_form.PENALTIES,
+            "user": rows.LABEL,
+            "suffix": rows.refused("", hint="only the continuation of a text is supported"),
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        name = fields.text("model")
+        name = fields["model"]
         model = served.model(name)
         if not isinstance(model, LocalModel):
             hint = "ask it by /v1/chat/completions"
             raise RequestError("this model is on a server, and supports only conversations", field="model", hint=hint)
         texts = _texts(fields, model)
-        answers = fields.whole("n", 1)
-        fields.refuse("best_of", answers, hint="ask for n answers")
-        count = fields.whole("logprobs")
+        answers, count = fields["n"], fields["logprobs"]
+        if fields["best_of"] not in (None, answers):
+            raise RequestError("best_of is not supported", field="best_of", hint="ask for n answers")
         options = {
-            **sampling(fields),
-            "max_tokens": fields.whole("max_tokens", DEFAULT_MAX_TOKENS),
-            "stop": fields.one_of("stop", (str, list)),
-            "logit_bias": fields.one_of("logit_bias", (dict,)),
+            **parts.sampling(fields),
+            **fields.of("max_tokens", "stop", "logit_bias"),
             "logprobs": None if count is None else checked(count, "logprobs", model),
         }
-        schema = schema_of(fields.inner("response_format"))
-        echoes = fields.flag("echo")
-        if echoes and count is not None:
+        schema = parts.schema_of(fields["response_format"])
+        if fields["echo"] and count is not None:
             raise RequestError("echo and logprobs are given", field="echo", hint="a prompt has no log-probabilities")
-        stream = fields.flag("stream")
-        include_usage = openai_form.streaming(fields, stream)
-        openai_form.penalties(fields)
-        fields.ignore("user")
-        fields.refuse("suffix", "", hint="only the continuation of a text is supported")
-        fields.end()
+        include_usage = openai_form.includes_usage(fields)
         params = served.params(name, options, schema=schema)
-        return Asked(
-            name,
-            (),
-            params,
-            stream,
-            answers * len(texts),
-            texts,
-            include_usage,
-            {"echoes": echoes, "vocabulary": None if count is None else model.vocabulary},
-        )
+        details = {"echoes": fields["echo"], "vocabulary": None if count is None else model.vocabulary}
+        return Asked(name, (), params, fields["stream"], answers * len(texts), texts, include_usage, details)
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a completion."""
@@ -102,8 +107,7 @@ COMPLETIONS = Completions()
 
 def _texts(fields: Fields, model: Model) -> tuple[str, ...]:
     """Return the prompts: a text, the ids of one, or a list of either."""
-    fields.required("prompt")
-    given = fields.one_of("prompt", (str, list))
+    given = fields["prompt"]
     single = isinstance(given, str) or (given and all(isinstance(one, int) for one in given))
     texts = []
     for index, one in enumerate([given] if single else given):

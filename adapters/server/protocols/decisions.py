@@ -6,17 +6,20 @@ Sources: the types of the ``openai`` package, version 3.57, and of ``pydantic_ai
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Question, Scale, YesNo
 
+from .. import rows
 from ..asked import Served
 from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
+from ..rows import Choice, Form, Row, Rows
 from . import openai_form
+from .base import Endpoint
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,12 @@ class AskedDecisions:
     stream: bool = False
 
 
-class DecisionProtocol(ABC):
-    """One endpoint for decisions.
-
-    Attributes:
-        path: of the endpoint.
-        names: the options that the protocol calls otherwise: none.
-    """
-
-    path: str
-    names: Mapping[str, str] = {}
+class DecisionProtocol(Endpoint):
+    """One endpoint for decisions."""
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> AskedDecisions:
-        """Return a request in the neutral form.
-
-        Raises:
-            RequestError: a field is wrong, unknown, or cannot be met.
-        """
+        """Return a request in the neutral form."""
 
     @abstractmethod
     def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
@@ -68,34 +59,83 @@ class DecisionProtocol(ABC):
         return openai_form.error(failure)
 
 
+_OWN: Rows = {"orders": rows.WHOLE(default=1, schema={"minimum": 1, "maximum": 24}), "prior": rows.FLAG}
+_TELLING: Rows = dict.fromkeys(("prompt_cache_breakpoint", "annotations", "logprobs"), rows.LABEL)
+_TEXT_PART = Form({"text": rows.TEXT(needed=True), **_TELLING})
+_CONTENT = rows.TEXT | rows.objects(
+    Choice(
+        "type",
+        {
+            **dict.fromkeys(("input_text", "output_text"), _TEXT_PART),
+            "refusal": {"refusal": rows.TEXT(needed=True), **_TELLING},
+            "input_json": {"data": (rows.OBJECT | rows.LIST)(needed=True), **_TELLING},
+        },
+    ),
+    needed=True,
+)
+_LABELS: Rows = dict.fromkeys(("id", "status", "phase"), rows.LABEL)
+_CALL: Rows = {"call_id": rows.TEXT(needed=True), "name": rows.TEXT(needed=True), "namespace": rows.TEXT, **_LABELS}
+_OUTPUT = Form({"call_id": rows.TEXT(needed=True), "output": _CONTENT, **_LABELS})
+_ITEM = Choice(
+    "type",
+    {
+        "message": {
+            "role": rows.word("user", "developer", "system", "assistant", needed=True),
+            "content": _CONTENT,
+            **_LABELS,
+        },
+        "function_call": {"arguments": rows.TEXT(needed=True), **_CALL},
+        "custom_tool_call": {"input": rows.TEXT(needed=True), **_CALL},
+        **dict.fromkeys(("function_call_output", "custom_tool_call_output"), _OUTPUT),
+    },
+    "message",
+)
+_ASKED: Rows = {"name": rows.TEXT, "instructions": _CONTENT}
+_ANSWER = Form({"value": (rows.TEXT | Row((bool,)))(needed=True), "description": rows.TEXT(default="")}, exact=True)
+_LEVEL = Form({"label": rows.TEXT(needed=True), "description": rows.TEXT}, exact=True)
+_QUESTION = Choice(
+    "type",
+    {
+        "predicate": Form(_ASKED, exact=True),
+        "choice": Form({"choices": rows.objects(_ANSWER, needed=True), **_ASKED}, exact=True),
+        "score": Form({"levels": rows.objects(_LEVEL, needed=True), **_ASKED}, exact=True),
+    },
+)
+
+
 class Decisions(DecisionProtocol):
     """OpenAI's decisions."""
 
     path = "/v1/decisions"
+    summary = "Decide questions with the probability of each answer, as OpenAI's decisions"
+    form = Form(
+        {
+            "model": rows.TEXT(needed=True),
+            "input": (rows.TEXT | rows.objects(_ITEM))(needed=True),
+            "questions": rows.objects(_QUESTION, needed=True, least=1),
+            "toolgrammar": rows.inner(Form({**_OWN, "refusal": rows.FLAG}, exact=True)),
+            **openai_form.LABELS,
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> AskedDecisions:
         """Return a request in the neutral form."""
         name = _model(fields, served)
-        fields.required("input")
         state = _input(fields)
-        fields.required("questions")
-        options = _options(fields, refusal=True)
+        options = _options(fields)
         questions: dict[str, Question] = {}
         details: dict[str, Any] = {}
-        for index, one in enumerate(fields.objects("questions")):
-            path = f"questions[{index}]"
-            own = one.text("name")
-            key = path if own is None else own
+        for one in fields["questions"]:
+            own = one["name"]
+            key = one.place if own is None else own
             if key in questions:
                 raise RequestError(f"two questions have the name {key!r}", field=one.path("name"))
             question, values = _question(one)
-            with at_field(path):
+            with at_field(one.place):
                 Decides.check_question(key, question, bool(options["refusal"]))
             questions[key], details[key] = question, (own, values)
         with at_field("questions"):
             Decides.check_questions(questions)
-        openai_form.labels(fields)
-        fields.end()
         return AskedDecisions(name, state, questions, options, details)
 
     def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
@@ -115,31 +155,45 @@ class Decisions(DecisionProtocol):
         return {"model": asked.model, "answers": answers, "usage": usage}
 
 
+_MEANINGS = Form({"true": rows.ANY, "false": rows.ANY}, exact=True)
+_SYSTEM_ONE = Choice(
+    "type",
+    {
+        "noul": Form({"instructions": rows.ANY, "criteria": rows.inner(_MEANINGS)}, exact=True),
+        "choice": Form({"instructions": rows.ANY, "criteria": rows.OBJECT(needed=True)}, exact=True),
+        "score": Form({"instructions": rows.ANY, "criteria": rows.LIST(needed=True)}, exact=True),
+    },
+)
+
+
 class SystemOne(DecisionProtocol):
     """The decisions of System One, which pydantic-ai and Ollama speak."""
 
     path = "/v1/systemone"
+    summary = "Decide questions with the probability of each answer, as System One"
+    form = Form(
+        {
+            "model": rows.TEXT(needed=True),
+            "state": rows.ANY(needed=True),
+            "questions": rows.members(_SYSTEM_ONE, needed=True, least=1),
+            "toolgrammar": rows.inner(Form(_OWN, exact=True)),
+            "temperature": rows.refused(1, 1.0, hint="the probabilities are the model's own; leave it out"),
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> AskedDecisions:
         """Return a request in the neutral form."""
         name = _model(fields, served)
-        fields.required("state")
-        state = fields.take("state")
-        fields.required("questions")
-        fields.refuse("temperature", 1, 1.0, hint="the probabilities are the model's own; leave it out")
-        options = _options(fields, refusal=False)
-        given = fields.one_of("questions", (dict,))
+        options = _options(fields)
         questions: dict[str, Question] = {}
         details: dict[str, Any] = {}
-        for key, value in given.items():
-            one = fields.within(value, f"questions.{key}")
+        for key, one in fields["questions"].items():
             questions[key], details[key] = _system_one_question(one)
-            with at_field(f"questions.{key}"):
+            with at_field(one.place):
                 Decides.check_question(key, questions[key])
         with at_field("questions"):
             Decides.check_questions(questions)
-        fields.end()
-        return AskedDecisions(name, state, questions, options, details)
+        return AskedDecisions(name, fields["state"], questions, options, details)
 
     def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return answers by the names of the questions."""
@@ -164,21 +218,19 @@ def _model(fields: Fields, served: Served) -> str:
     Raises:
         RequestError: it is on a server.
     """
-    fields.required("model")
-    name = str(fields.text("model"))
+    name: str = fields["model"]
     if not isinstance(served.model(name), LocalModel):
         hint = "ask a model that is loaded here"
         raise RequestError("this model is on a server, and shows no logits to decide by", field="model", hint=hint)
     return name
 
 
-def _options(fields: Fields, *, refusal: bool) -> dict[str, Any]:
+def _options(fields: Fields) -> dict[str, Any]:
     """Return the options in the extension field ``toolgrammar``; not every protocol has a form of refusals."""
-    own = fields.inner("toolgrammar") or Fields({})
-    options = {"orders": own.whole("orders", 1), "prior": own.flag("prior"), "refusal": False}
-    if refusal:
-        options["refusal"] = own.flag("refusal")
-    own.end_exactly()
+    own = fields["toolgrammar"]
+    options: dict[str, Any] = {"orders": 1, "prior": False, "refusal": False}
+    if own is not None:
+        options = {"orders": own["orders"], "prior": own["prior"], "refusal": own["refusal"] or False}
     with at_field("toolgrammar.orders"):
         Decides.check_options(timeout=None, **options)
     return options
@@ -194,26 +246,13 @@ def _text(value: Any) -> str:
 
 def _system_one_question(one: Fields) -> tuple[Question, Any]:
     """Return a question, and the legend of a score."""
-    one.required("type")
-    kind = one.word("type", ("noul", "choice", "score"))
-    text = _text(one.take("instructions"))
-    question: Question
-    legend = None
-    if kind == "noul":
-        criteria = one.inner("criteria") or Fields({})
-        question = YesNo(text, _text(criteria.take("true")), _text(criteria.take("false")))
-        criteria.end_exactly()
-    else:
-        one.required("criteria")
-        if kind == "choice":
-            given = one.one_of("criteria", (dict,))
-            question = OneOf(text, {label: _text(meaning) for label, meaning in given.items()})
-        else:
-            levels = one.items("criteria")
-            question = Scale(text, [*map(_text, levels)])
-            legend = {str(number): level for number, level in enumerate(levels)}
-    one.end_exactly()
-    return question, legend
+    text, criteria = _text(one["instructions"]), one["criteria"]
+    if one.kind == "choice":
+        return OneOf(text, {label: _text(meaning) for label, meaning in criteria.items()}), None
+    if one.kind == "score":
+        return Scale(text, [*map(_text, criteria)]), {str(number): level for number, level in enumerate(criteria)}
+    meanings = {} if criteria is None else criteria.of("true", "false")
+    return YesNo(text, _text(meanings.get("true")), _text(meanings.get("false"))), None
 
 
 def _system_one_answer(question: Question, legend: Any, decision: Decision) -> dict[str, Any]:
@@ -231,43 +270,22 @@ def _system_one_answer(question: Question, legend: Any, decision: Decision) -> d
 
 def _question(one: Fields) -> tuple[Question, Any]:
     """Return a question, and what the answer repeats: the values of choices by label, or the labels of levels."""
-    one.required("type")
-    kind = one.word("type", ("predicate", "choice", "score"))
-    one.required("instructions")
-    text = _content(one, "instructions")
-    if kind == "predicate":
-        one.end_exactly()
+    text = _content(one["instructions"])
+    if one.kind == "predicate":
         return YesNo(text), None
-    return _choices(one, text) if kind == "choice" else _levels(one, text)
-
-
-def _choices(one: Fields, text: str) -> tuple[Question, Any]:
-    one.required("choices")
+    if one.kind == "score":
+        levels = [(each["label"], each["description"]) for each in one["levels"]]
+        lines = [f"{label} ({meaning})" if meaning else label for label, meaning in levels]
+        return Scale(text, lines), [label for label, _ in levels]
     values: dict[str, str | bool] = {}
     meanings: dict[str, str] = {}
-    for each in one.objects("choices"):
-        each.required("value")
-        value = each.one_of("value", (str, bool))
+    for each in one["choices"]:
+        value = each["value"]
         label = value if isinstance(value, str) else str(value).lower()
         if label in values:
             raise RequestError(f"two choices are written {label!r}", field=each.path("value"), hint="give each once")
-        values[label], meanings[label] = value, each.text("description", "")
-        each.end_exactly()
-    one.end_exactly()
+        values[label], meanings[label] = value, each["description"]
     return OneOf(text, meanings), values
-
-
-def _levels(one: Fields, text: str) -> tuple[Question, Any]:
-    one.required("levels")
-    labels, lines = [], []
-    for each in one.objects("levels"):
-        each.required("label")
-        label, meaning = each.text("label"), each.text("description")
-        labels.append(label)
-        lines.append(f"{label} ({meaning})" if meaning else label)
-        each.end_exactly()
-    one.end_exactly()
-    return Scale(text, lines), labels
 
 
 def _answer(name: str | None, values: Any, question: Question, decision: Decision) -> dict[str, Any]:
@@ -299,15 +317,11 @@ def _answer(name: str | None, values: Any, question: Question, decision: Decisio
 
 def _input(fields: Fields) -> Any:
     """Return the input as a state: a text, or a list with an object for each item."""
-    given = fields.one_of("input", (str, list))
+    given = fields["input"]
     if isinstance(given, str):
         return given
     names: dict[str, str] = {}
-    items = []
-    for index, value in enumerate(given):
-        item = fields.within(value, f"input[{index}]")
-        items.append(_item(item, names))
-        item.end()
+    items = [_item(item, names) for item in given]
     if not items:
         raise RequestError("input is empty", field="input", hint="send a text or messages")
     only = items[0]
@@ -316,54 +330,23 @@ def _input(fields: Fields) -> Any:
 
 def _item(item: Fields, names: dict[str, str]) -> dict[str, Any]:
     """Return one item of the input; ``names`` has the tool of each call by its id."""
-    calls, outputs = ("function_call", "custom_tool_call"), ("function_call_output", "custom_tool_call_output")
-    kind = item.word("type", ("message", *calls, *outputs), "message")
-    item.ignore("id", "status", "phase")
-    if kind == "message":
-        item.required("role")
-        role = item.word("role", ("user", "developer", "system", "assistant"))
-        item.required("content")
-        return {role: _content(item, "content")}
-    item.required("call_id")
-    call = item.text("call_id")
-    if kind in calls:
-        item.required("name")
-        space = item.text("namespace")
-        names[call] = item.text("name") if space is None else f"{space}.{item.text('name')}"
-        given = "arguments" if kind == "function_call" else "input"
-        item.required(given)
-        return {"tool_call": {"name": names[call], given: item.text(given)}}
+    if item.kind == "message":
+        return {item["role"]: _content(item["content"])}
+    call = item["call_id"]
+    if item.kind in ("function_call", "custom_tool_call"):
+        space = item["namespace"]
+        names[call] = item["name"] if space is None else f"{space}.{item['name']}"
+        given = "arguments" if item.kind == "function_call" else "input"
+        return {"tool_call": {"name": names[call], given: item[given]}}
     if call not in names:
         path = item.path("call_id")
         raise RequestError(f"{path} is the id of no call before it", field=path, hint="send the call as well")
-    item.required("output")
-    return {"tool_output": {"name": names[call], "output": _content(item, "output")}}
+    return {"tool_output": {"name": names[call], "output": _content(item["output"])}}
 
 
-def _content(item: Fields, name: str) -> str:
-    """Return a text, or the parts of a list as lines of text.
-
-    Raises:
-        RequestError: a part is an image.
-    """
-    given = item.one_of(name, (str, list))
+def _content(given: str | list[Fields]) -> str:
+    """Return a text, or the parts of a list as lines of text."""
     if isinstance(given, str):
         return given
-    lines = []
-    for index, value in enumerate(given):
-        part = item.within(value, f"{item.path(name)}[{index}]")
-        part.required("type")
-        kind = part.text("type")
-        texts = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
-        if kind in texts:
-            part.required(texts[kind])
-            lines.append(part.text(texts[kind]))
-        elif kind == "input_json":
-            part.required("data")
-            lines.append(_text(part.one_of("data", (dict, list))))
-        else:
-            path = part.path("type")
-            raise RequestError(f"{path} is {kind!r}", field=path, hint="decisions are about texts and JSON")
-        part.ignore("prompt_cache_breakpoint", "annotations", "logprobs")
-        part.end()
-    return "\n".join(lines)
+    names = {"refusal": "refusal", "input_json": "data"}
+    return "\n".join(_text(part[names.get(part.kind, "text")]) for part in given)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from toolgrammar.core.models import LocalModel, Model
 
+from .. import rows
 from ..fields import Fields, RequestError
+from ..rows import Rows
 
 #: Maximum number of likely tokens that are told at each place.
 MAX_LIKELIEST = 20
+
+LIKELIEST = rows.WHOLE(schema={"minimum": 0, "maximum": MAX_LIKELIEST})
+LOGPROBS: Rows = {"logprobs": rows.FLAG, "top_logprobs": LIKELIEST}
 
 
 def asked_logprobs(fields: Fields, model: Model) -> int | None:
@@ -16,8 +21,7 @@ def asked_logprobs(fields: Fields, model: Model) -> int | None:
     Raises:
         RequestError: they go not together, or the model shows none.
     """
-    wanted = fields.flag("logprobs")
-    count: int | None = fields.whole("top_logprobs")
+    wanted, count = fields["logprobs"], fields["top_logprobs"]
     if count and not wanted:
         path = fields.path("top_logprobs")
         raise RequestError(f"{path} is given without logprobs", field=path, hint="give logprobs=true, too")

@@ -6,7 +6,6 @@ Source: the types of the ``anthropic`` package, version 2.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import MappingProxyType
@@ -30,20 +29,11 @@ from toolgrammar.core.conversation import (
 from toolgrammar.core.models import Model
 
 from ... import _shared
-from ..asked import (
-    Asked,
-    Served,
-    closed_schema,
-    direct_callers,
-    distinct,
-    function_tool,
-    is_deferred,
-    require_images,
-    sampling,
-    thinking_of,
-)
+from .. import parts, rows
+from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError
+from ..rows import Choice, Form, Row, Rows
 from .base import Protocol, StreamWriter, frame
 from .openai_form import new_id
 
@@ -61,68 +51,155 @@ _STOPS: Mapping[str, str] = {"stop": "end_turn", "tool_calls": "tool_use", "leng
 _NO_THREADS: Mapping[str, Any] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
 
+_CACHED: Rows = {"cache_control": rows.LABEL}
+_IMAGE = Choice(
+    "type",
+    {
+        "base64": {"data": rows.TEXT(needed=True), "media_type": rows.TEXT},
+        "url": {"url": rows.TEXT(needed=True), "media_type": rows.TEXT},
+    },
+    "url",
+)
+_PARTS: Mapping[str, Form] = {
+    "text": Form({"text": rows.TEXT(needed=True), "citations": rows.not_offered([]), **_CACHED}),
+    "image": Form({"source": rows.inner(_IMAGE, needed=True), **_CACHED}),
+}
+#: A text, or parts of a system prompt or a result. A reference is in the result of a client's own search of its tools.
+_CONTENT = rows.TEXT | rows.objects(
+    Choice("type", {**_PARTS, "tool_reference": {"tool_name": rows.TEXT(needed=True), **_CACHED}}), default=""
+)
+_LABELS: Rows = {**dict.fromkeys(("signature", "caller"), rows.LABEL), **_CACHED}
+#: Blocks of tools that Anthropic's server runs, from an earlier answer of another server.
+_HOSTED_BLOCKS = (
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+)
+_BLOCK = Choice(
+    "type",
+    {
+        **_PARTS,
+        "tool_use": {
+            "id": rows.TEXT(needed=True),
+            "name": rows.TEXT(needed=True),
+            "input": rows.OBJECT(default={}),
+            **_LABELS,
+        },
+        "tool_result": {"tool_use_id": rows.TEXT(needed=True), "content": _CONTENT, "is_error": rows.FLAG, **_LABELS},
+        "thinking": {"thinking": rows.TEXT(default=""), **_LABELS},
+        "redacted_thinking": {"data": rows.LABEL, **_LABELS},
+        **dict.fromkeys(_HOSTED_BLOCKS),
+    },
+)
+_MESSAGE = Form(
+    {
+        "role": rows.word("user", "assistant", "system", needed=True),
+        "content": rows.TEXT | rows.objects(_BLOCK, default=""),
+    }
+)
+#: Anthropic's own searches of deferred tools. There is nothing to search for: the prompt has the names of all deferred
+#: tools, or a model on a server their schemas.
+_SEARCHES = [f"tool_search_tool_{kind}{version}" for kind in ("regex", "bm25") for version in ("", "_20251119")]
+#: A tool; one of another type is run by Anthropic's server, or its schema is known to Anthropic's models alone.
+_TOOL = Choice(
+    "type",
+    {
+        "custom": {
+            **{name: row for name, row in parts.FUNCTION.items() if name != "parameters"},
+            "input_schema": parts.SCHEMA(needed=True),
+            "defer_loading": rows.FLAG,
+            "allowed_callers": rows.LIST,
+            **dict.fromkeys(("cache_control", "eager_input_streaming", "input_examples"), rows.LABEL),
+        },
+        **dict.fromkeys(
+            _SEARCHES,
+            dict.fromkeys(("name", "cache_control", "strict", "allowed_callers", "defer_loading"), rows.LABEL),
+        ),
+    },
+    "custom",
+    others=True,
+)
+_CHOSEN: Rows = {"disable_parallel_tool_use": rows.FLAG}
+_CHOICE = Choice(
+    "type",
+    {
+        **dict.fromkeys(("auto", "any", "none"), Form({"name": rows.LABEL, **_CHOSEN})),
+        "tool": {"name": rows.TEXT(needed=True), **_CHOSEN},
+    },
+)
+_DISPLAY: Rows = {"display": rows.not_offered("summarized"), "budget_tokens": rows.WHOLE}
+_THINKING = Choice(
+    "type",
+    {
+        "enabled": {**_DISPLAY, "budget_tokens": rows.WHOLE(needed=True)},
+        **dict.fromkeys(("disabled", "adaptive"), _DISPLAY),
+    },
+)
+_FORMAT = rows.inner({"type": rows.word("json_schema"), "schema": (parts.SCHEMA | Row((bool,)))(needed=True)})
+_ROWS: Rows = {
+    "model": rows.TEXT(needed=True),
+    "messages": rows.objects(_MESSAGE, needed=True, least=1),
+    "system": _CONTENT,
+    "tools": rows.objects(_TOOL),
+    "tool_choice": rows.inner(_CHOICE),
+    "thinking": rows.inner(_THINKING),
+    "output_config": rows.inner({"effort": parts.EFFORT, "format": _FORMAT}),
+    "output_format": _FORMAT,  # its name in earlier versions
+    "stop_sequences": rows.TEXTS,
+    "stream": rows.FLAG,
+    **parts.SAMPLING,
+    "metadata": rows.inner({"user_id": rows.LABEL}),
+    **dict.fromkeys(("cache_control", "user_profile_id"), rows.LABEL),
+    "service_tier": rows.not_offered("auto", "standard_only"),
+    "speed": rows.not_offered("standard"),
+    # Nothing is edited here, which is what "all" asks for.
+    "context_management": rows.inner(
+        {"edits": rows.objects(Choice("keep", {"all": {"type": rows.LABEL}}, others=True))}
+    ),
+    "thread": rows.refused(hint="send the whole conversation as messages", details=_NO_THREADS),
+    "inference_geo": rows.refused(hint="this server does not say where it is"),
+}
+
+
 class Messages(Protocol):
     """Anthropic's messages."""
 
     path = "/v1/messages"
+    summary = "Answer a conversation, as Anthropic's messages"
+    form = Form({**_ROWS, "max_tokens": rows.COUNT(needed=True)})
     names = MappingProxyType({"stop": "stop_sequences", "schema": "output_config.format"})
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        name = fields.text("model")
+        name = fields["model"]
         model = served.model(name)
-        budget = self._budget(fields)
         messages, prefix = _conversation(fields)
-        require_images(model, messages, "messages")
-        tools = distinct([tool for each in fields.objects("tools") if (tool := _tool(each, model)) is not None])
-        choice, parallel = _choice(fields.inner("tool_choice"))
-        effort, schema = _output(fields.inner("output_config"), model)
-        if fields.has("output_format"):  # its name in earlier versions
-            if schema is not None:
-                hint = "leave out output_format"
-                raise RequestError("output_format is output_config.format", field="output_format", hint=hint)
-            schema = _format(fields.inner("output_format"))
-        thinking = _thinking(fields.inner("thinking"), budget)
+        parts.require_images(model, messages, "messages")
+        tools = parts.distinct([_tool(tool, model) for tool in fields["tools"] if tool.kind == "custom"])
+        choice, parallel = _choice(fields["tool_choice"])
+        effort, schema = _output(fields, model)
+        thinking = _thinking(fields["thinking"], fields["max_tokens"])
         options = {
-            **sampling(fields),
-            "max_tokens": budget,
-            "stop": fields.items("stop_sequences") or None,
+            **parts.sampling(fields),
+            "max_tokens": fields["max_tokens"],
+            "stop": fields["stop_sequences"] or None,
             "parallel_tool_calls": parallel,
             "thinking": effort if thinking is None else thinking,
             "prefix": prefix or None,
         }
-        stream = fields.flag("stream")
-        fields.ignore("cache_control", "user_profile_id")
-        metadata = fields.inner("metadata") or Fields({})
-        metadata.ignore("user_id")
-        metadata.end()
-        fields.not_offered("service_tier", "auto", "standard_only")
-        fields.not_offered("speed", "standard")
-        context = fields.inner("context_management") or Fields({})
-        for edit in context.objects("edits"):  # nothing is edited here, which is what "all" asks for
-            if edit.take("keep") == "all":
-                edit.ignore("type")
-                edit.end()
-            else:
-                edit.skip()
-        context.end()
-        if fields.take("thread") is not None:
-            hint = "send the whole conversation as messages"
-            raise RequestError("conversations are not stored", field="thread", hint=hint, details=_NO_THREADS)
-        fields.refuse("inference_geo", hint="this server does not say where it is")
-        fields.end()
         params = served.params(name, options, tools, choice, schema)
         known: Any = params.tools
+        stream = fields["stream"]
         details = (
             {"input_tokens": _shared.count_tokens(model, messages, known, params.tools_in_prompt)} if stream else {}
         )
         return Asked(name, messages, params, stream, details=details)
-
-    def _budget(self, fields: Fields) -> int | None:
-        fields.required("max_tokens")
-        budget: int = fields.whole("max_tokens")
-        return budget
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a message. A call that the token budget cut is left out: clients run what they see."""
@@ -161,9 +238,8 @@ class CountTokens(Messages):
     """Anthropic's count of a prompt's tokens, tools included."""
 
     path = "/v1/messages/count_tokens"
-
-    def _budget(self, fields: Fields) -> int | None:
-        return None
+    summary = "Count the tokens of a prompt"
+    form = Form(_ROWS)
 
     def immediate(self, asked: Asked, served: Served) -> dict[str, Any]:
         """Return the number of tokens."""
@@ -220,90 +296,47 @@ def _usage(usage: Usage) -> dict[str, Any]:
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tool(fields: Fields, model: Model) -> dict[str, Any] | None:
-    """Return a tool; None for one that Anthropic's server runs, or whose schema its models alone know."""
-    kind = fields.text("type", "custom")
-    if kind.startswith(_SEARCH):
-        # Nothing to search for: the prompt has the names of all deferred tools, or a model on a server their schemas.
-        fields.ignore("name", "cache_control", "strict", "allowed_callers", "defer_loading")
-        fields.end()
-        return None
-    if kind != "custom":
-        fields.skip()
-        return None
-    fields.required("input_schema")
-    deferred = is_deferred(fields, model)
-    direct_callers(fields)
-    fields.ignore("cache_control", "eager_input_streaming", "input_examples")
-    return function_tool(fields, "input_schema", deferred=deferred)
-
-
-#: Beginning of the types of Anthropic's own searches of deferred tools.
-_SEARCH = "tool_search_tool_"
+def _tool(fields: Fields, model: Model) -> dict[str, Any]:
+    parts.direct_callers(fields)
+    return parts.function_tool(fields, schema="input_schema", deferred=parts.is_deferred(fields, model))
 
 
 def _choice(fields: Fields | None) -> tuple[Any, bool | None]:
     """Return the choice of a tool, and whether several calls are allowed."""
     if fields is None:
         return None, None
-    kind = fields.word("type", ("auto", "any", "tool", "none"))
-    if not kind:
-        fields.required("type")
-    parallel = not fields.flag("disable_parallel_tool_use")
-    name = fields.text("name")
-    if kind == "tool" and name is None:
-        fields.required("name")
-    fields.end()
-    return ({"type": "tool", "name": name} if kind == "tool" else kind), parallel
+    choice = {"type": "tool", "name": fields["name"]} if fields.kind == "tool" else fields.kind
+    return choice, not fields["disable_parallel_tool_use"]
 
 
 def _thinking(fields: Fields | None, budget: int | None) -> Any:
     if fields is None:
         return None
-    kind = fields.word("type", ("enabled", "disabled", "adaptive"))
-    if not kind:
-        fields.required("type")
-    fields.not_offered("display", "summarized")
-    tokens = fields.whole("budget_tokens")
-    if kind == "enabled" and tokens is None:
-        fields.required("budget_tokens")
+    tokens = fields["budget_tokens"]
     if tokens is not None and budget is not None and tokens >= budget:
         path = fields.path("budget_tokens")
         raise RequestError(f"{path} is not below max_tokens", field=path, hint="raise max_tokens")
-    fields.end()
-    return {"enabled": tokens, "disabled": False, "adaptive": "auto"}[kind]
+    return {"enabled": tokens, "disabled": False, "adaptive": "auto"}[fields.kind]
 
 
-def _output(fields: Fields | None, model: Model) -> tuple[Any, Any]:
+def _output(fields: Fields, model: Model) -> tuple[Any, Any]:
     """Return the reasoning that an effort asks for, and the schema of the answer."""
-    if fields is None:
-        return None, None
-    effort = thinking_of(fields, "effort", model, optional=True)
-    schema = _format(fields.inner("format"))
-    fields.end()
-    return effort, schema
-
-
-def _format(form: Fields | None) -> Any:
-    """Return the schema of a format; None: there is none."""
-    if form is None:
-        return None
-    form.word("type", ("json_schema",))
-    form.required("schema")
-    schema = closed_schema(form)
-    form.end()
-    return schema
+    config, old = fields["output_config"], fields["output_format"]
+    effort = None if config is None else parts.thinking_of(config, "effort", model, optional=True)
+    form = None if config is None else config["format"]
+    if form is not None and old is not None:
+        hint = "leave out output_format"
+        raise RequestError("output_format is output_config.format", field="output_format", hint=hint)
+    form = form or old
+    return effort, None if form is None else parts.closed_schema(form)
 
 
 def _conversation(fields: Fields) -> tuple[tuple[Message, ...], str]:
     """Return the conversation, and the beginning of the answer if the last message is one."""
     messages: list[Message] = []
-    if fields.has("system"):
-        messages.append(Message("system", "".join(part.text for part in _parts(fields, "system"))))  # type: ignore[union-attr]
-    given = fields.objects("messages")
-    if not given:
-        raise RequestError("messages is empty", field="messages", hint="send at least one message")
-    for one in given:
+    if fields["system"]:
+        messages.append(Message("system", "".join(part.text for part in _parts(fields["system"]))))  # type: ignore[union-attr]
+    for one in fields["messages"]:
         messages += _read_message(one)
     if messages[-1].role != "assistant":
         return tuple(messages), ""
@@ -315,103 +348,47 @@ def _conversation(fields: Fields) -> tuple[tuple[Message, ...], str]:
     return tuple(messages), last.text
 
 
-def _parts(fields: Fields, name: str) -> list[Part]:
-    """Return texts and images: a text, or a list of blocks."""
-    value = fields.one_of(name, (str, list), "")
-    if isinstance(value, str):
-        return [TextPart(value)] if value else []
-    return [_part(fields.within(block, f"{fields.path(name)}[{index}]")) for index, block in enumerate(value)]
+def _parts(content: str | list[Fields]) -> list[Part]:
+    """Return texts and images."""
+    if isinstance(content, str):
+        return [TextPart(content)] if content else []
+    return [*map(_part, content)]
 
 
-def _part(block: Fields, kind: str | None = None) -> Part:
-    kind = kind or block.word("type", ("text", "image", "tool_reference"))
-    block.ignore("cache_control")
-    if kind == "tool_reference":  # in the result of a client's own search of its tools
-        block.required("tool_name")
-        made: Part = TextPart(block.text("tool_name"))
-    elif kind == "text":
-        block.required("text")
-        made = TextPart(block.text("text"))
-        block.not_offered("citations", [])
-    else:
-        block.required("source")
-        source = block.inner("source")
-        assert source is not None
-        made = _image(source)
-    block.end()
-    return made
+def _part(block: Fields) -> Part:
+    if block.kind == "image":
+        return _image(block["source"])
+    return TextPart(block["tool_name" if block.kind == "tool_reference" else "text"])
 
 
 def _image(source: Fields) -> ImagePart:
-    kind = source.word("type", ("base64", "url"))
-    needed = "data" if kind == "base64" else "url"
-    source.required(needed)
     try:
-        data = base64.b64decode(source.text(needed), validate=True) if kind == "base64" else None
-    except binascii.Error:
+        data = base64.b64decode(source["data"], validate=True) if source.kind == "base64" else None
+    except ValueError:
         raise RequestError(f"{source.path('data')} is not base64", field=source.path("data")) from None
-    made = ImagePart(data, None if data is not None else source.text("url"), source.text("media_type"))
-    source.end()
-    return made
-
-
-_BLOCKS = ("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking")
-
-#: Blocks of tools that Anthropic's server runs, from an earlier answer of another server.
-_HOSTED_BLOCKS = (
-    "server_tool_use",
-    "web_search_tool_result",
-    "web_fetch_tool_result",
-    "code_execution_tool_result",
-    "bash_code_execution_tool_result",
-    "text_editor_code_execution_tool_result",
-    "tool_search_tool_result",
-    "mcp_tool_use",
-    "mcp_tool_result",
-)
+    return ImagePart(data, source["url"], source["media_type"])
 
 
 def _read_message(fields: Fields) -> list[Message]:
     """Return one message; results of tools become messages of their own."""
-    role = fields.word("role", ("user", "assistant", "system"))
-    if not role:
-        fields.required("role")
-    content = fields.one_of("content", (str, list))
-    fields.end()
-    if not isinstance(content, list):
-        return [Message(role, content or "")]  # type: ignore[arg-type]
+    role, content = fields["role"], fields["content"]
+    if isinstance(content, str):
+        return [Message(role, content)]
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[Message] = []
     reasoning = ""
-    for index, item in enumerate(content):
-        block = fields.within(item, f"{fields.path('content')}[{index}]")
-        kind = block.word("type", (*_BLOCKS, *_HOSTED_BLOCKS))
-        if not kind:
-            block.required("type")
-        if kind in _HOSTED_BLOCKS:
-            block.skip()
-            continue
-        if kind in ("text", "image"):
-            parts.append(_part(block, kind))
-            continue
-        block.ignore("cache_control", "signature", "caller")
-        if kind == "tool_use":
-            block.required("id")
-            block.required("name")
-            call = _shared.past_call(block.text("id"), block.text("name"), block.one_of("input", (dict,), {}))
-            calls.append(call)
-        elif kind == "tool_result":
-            block.required("tool_use_id")
-            named = block.text("tool_use_id")
-            inner = _joined(_parts(block, "content"))
-            results.append(Message("tool", inner, tool_call_id=named, is_error=block.flag("is_error")))
-        elif kind == "thinking":
-            reasoning += block.text("thinking", "")
-        else:
-            block.ignore("data")
-        block.end()
-    own = Message(role, _joined(parts), reasoning=reasoning or None, tool_calls=tuple(calls))  # type: ignore[arg-type]
+    for block in content:
+        if block.kind in _PARTS:
+            parts.append(_part(block))
+        elif block.kind == "tool_use":
+            calls.append(_shared.past_call(block["id"], block["name"], block["input"]))
+        elif block.kind == "tool_result":
+            result = _joined(_parts(block["content"]))
+            results.append(Message("tool", result, tool_call_id=block["tool_use_id"], is_error=block["is_error"]))
+        elif block.kind == "thinking":
+            reasoning += block["thinking"]
+    own = Message(role, _joined(parts), reasoning=reasoning or None, tool_calls=tuple(calls))
     return results + ([own] if parts or calls or not results else [])
 
 

@@ -7,7 +7,6 @@ Ollama has none.
 from __future__ import annotations
 
 import base64
-import binascii
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
@@ -31,11 +30,13 @@ from toolgrammar.core.errors import ContextOverflowError
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
-from ..asked import Asked, Served, closed_schema, own_options, require_images, seed_of, thinking_of, tools_of
+from .. import parts, rows
+from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError
-from .base import Protocol, StreamWriter, line
-from .logprobs import asked_logprobs
+from ..rows import Form, Rows
+from .base import Endpoint, Protocol, StreamWriter, line
+from .logprobs import LOGPROBS, asked_logprobs
 
 #: Options of Ollama, and ours.
 _OPTIONS = {
@@ -45,29 +46,60 @@ _OPTIONS = {
     "min_p": "min_p",
     "seed": "seed",
     "repeat_penalty": "repetition_penalty",
+    "stop": "stop",
+    "grammar": "grammar",
 }
-#: Options of Ollama that say how a model is loaded, and change no answer.
+#: Options of Ollama that change no answer: they say how a model is loaded, or are of mirostat, which is off.
 _LOADING = (
-    "num_gpu",
-    "main_gpu",
-    "num_thread",
-    "num_batch",
-    "use_mmap",
-    "use_mlock",
-    "f16_kv",
-    "numa",
-    "low_vram",
-    "num_keep",
+    *("num_gpu", "main_gpu", "num_thread", "num_batch", "use_mmap", "use_mlock", "f16_kv", "numa", "low_vram"),
+    *("num_keep", "mirostat_tau", "mirostat_eta"),
 )
-
 #: Options of Ollama that no model here has, and the value that asks for nothing.
 _NOTHING = {"presence_penalty": 0, "frequency_penalty": 0, "mirostat": 0, "typical_p": 1, "tfs_z": 1}
+
+_ROWS: Rows = {
+    "model": rows.TEXT(needed=True),
+    "format": rows.TEXT | rows.OBJECT(schema={"description": "'json' or a JSON Schema"}),
+    "options": rows.inner(
+        {
+            **{theirs: {**parts.SAMPLING, "stop": parts.STOP}[ours] for theirs, ours in _OPTIONS.items()},
+            **dict.fromkeys(("num_predict", "num_ctx", "repeat_last_n"), rows.WHOLE),
+            **dict.fromkeys(_LOADING, rows.LABEL),
+            **{name: rows.refused(nothing, float(nothing)) for name, nothing in _NOTHING.items()},
+        }
+    ),
+    "think": rows.FLAG(default=None) | parts.EFFORT,
+    "stream": rows.FLAG(default=True),
+    "keep_alive": rows.LABEL,
+    **LOGPROBS,
+    **parts.TOOLGRAMMAR,
+}
+_CALLED = Form({"name": rows.TEXT(needed=True), "arguments": rows.OBJECT(default={}), "index": rows.LABEL})
+_CALL = Form({"id": rows.TEXT, "type": rows.refused("function"), "function": rows.inner(_CALLED, needed=True)})
+_MESSAGE = Form(
+    {
+        "role": rows.word("system", "user", "assistant", "tool", needed=True),
+        "content": rows.TEXT(default=""),
+        "images": rows.TEXTS,
+        "tool_calls": rows.objects(_CALL),
+        **dict.fromkeys(("thinking", "tool_call_id", "name", "tool_name"), rows.TEXT),
+    }
+)
 
 
 class Chat(Protocol):
     """Ollama's chat."""
 
     path = "/api/chat"
+    summary = "Answer a conversation, as Ollama's chat"
+    form = Form(
+        {
+            **_ROWS,
+            "messages": rows.objects(_MESSAGE, needed=True, least=1),
+            "tools": rows.objects(parts.PLAIN_TOOL),
+            "tool_choice": rows.TEXT | rows.OBJECT,
+        }
+    )
     media_type = "application/x-ndjson"
     names = MappingProxyType(
         {
@@ -83,44 +115,40 @@ class Chat(Protocol):
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        name = fields.text("model")
-        model = served.model(name)
-        messages = tuple(map(_read_message, fields.objects("messages")))
-        if not messages:
-            raise RequestError("messages is empty", field="messages", hint="send at least one message")
-        require_images(model, messages, "messages")
-        tools = tools_of(fields, model)
-        choice = fields.one_of("tool_choice", (str, dict))
-        return self._asked(fields, served, name, messages, tools, choice)
+        model = served.model(fields["model"])
+        messages = tuple(map(_read_message, fields["messages"]))
+        parts.require_images(model, messages, "messages")
+        return self._asked(fields, served, messages, parts.tools_of(fields, model))
 
     def _asked(
         self,
         fields: Fields,
         served: Served,
-        name: str,
         messages: tuple[Message, ...],
         tools: Sequence[dict[str, Any]] = (),
-        choice: Any = None,
         prefix: str | None = None,
     ) -> Asked:
         """Return a request with the fields that both endpoints have."""
+        name = fields["model"]
         model = served.model(name)
-        options = {**_sampling(fields.inner("options") or Fields({}), model), "thinking": _thinking(fields, model)}
+        thinking = parts.thinking_of(fields, "think", model) if isinstance(fields["think"], str) else fields["think"]
+        options = {
+            **({} if fields["options"] is None else _sampling(fields["options"], model)),
+            **parts.own_options(fields),
+            "thinking": thinking,
+            "logprobs": asked_logprobs(fields, model),
+            "prefix": prefix,
+        }
         schema = None
-        if fields.has("format"):
-            form = fields.one_of("format", (str, dict))
-            if isinstance(form, str) and form not in ("", "json"):
-                raise RequestError(f"format is {form!r}", field="format", hint="give 'json' or a JSON Schema")
-            if form:
-                schema = {"type": "object"} if form == "json" else closed_schema(Fields({"format": form}), "format")
-        stream = fields.flag("stream", True)
-        fields.ignore("keep_alive")
-        options |= {**own_options(fields), "logprobs": asked_logprobs(fields, model), "prefix": prefix}
-        fields.end()
-        params = served.params(name, options, tools, choice, schema)
+        form = fields["format"]
+        if isinstance(form, str) and form not in ("", "json"):
+            raise RequestError(f"format is {form!r}", field="format", hint="give 'json' or a JSON Schema")
+        if form:
+            schema = {"type": "object"} if form == "json" else parts.closed_schema(fields, "format")
+        params = served.params(name, options, tools, fields["tool_choice"], schema)
         vocabulary = None if params.logprobs is None else model.vocabulary
-        return Asked(name, messages, params, stream, details={"begin": time.monotonic_ns(), "vocabulary": vocabulary})
+        details = {"begin": time.monotonic_ns(), "vocabulary": vocabulary}
+        return Asked(name, messages, params, fields["stream"], details=details)
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response. A call that the token budget cut is left out: clients run what they see."""
@@ -156,28 +184,33 @@ class Generate(Chat):
     """Ollama's completions: one message, or with ``raw`` a text that the model goes on with."""
 
     path = "/api/generate"
+    summary = "Answer one message, or go on with a text, as Ollama does"
+    form = Form(
+        {
+            **_ROWS,
+            "prompt": rows.TEXT(default=""),
+            "system": rows.TEXT,
+            "images": rows.TEXTS,
+            "raw": rows.FLAG,
+            "template": rows.refused("", hint="give the whole prompt, with raw"),
+            "context": rows.refused([], hint="send the conversation to /api/chat"),
+            "suffix": rows.refused("", hint="only the continuation of a text is supported"),
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        name = fields.text("model")
-        model = served.model(name)
-        prompt, system = fields.text("prompt", ""), fields.text("system")
-        images = _images(fields)
-        is_raw = fields.flag("raw")
-        hint = "give the whole prompt, with raw"
-        fields.refuse("template", "", hint=hint)
-        fields.refuse("context", [], hint="send the conversation to /api/chat")
-        fields.refuse("suffix", "", hint="only the continuation of a text is supported")
-        if is_raw:
+        model = served.model(fields["model"])
+        prompt, system, images = fields["prompt"], fields["system"], _images(fields)
+        if fields["raw"]:
             if system or images or not isinstance(model, LocalModel):
                 what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"
                 raise RequestError(what, field="raw", hint="leave raw out")
-            return self._asked(fields, served, name, (), prefix=prompt or None)
+            return self._asked(fields, served, (), prefix=prompt or None)
         content: Any = (TextPart(prompt), *images) if images else prompt
         messages = (*([Message("system", system)] if system else []), Message("user", content))
-        require_images(model, messages, "images")
-        return self._asked(fields, served, name, messages if prompt or images else ())
+        parts.require_images(model, messages, "images")
+        return self._asked(fields, served, messages if prompt or images else ())
 
     def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
         """Return what a request without a prompt gets: it asks for the model to be loaded, which it is."""
@@ -191,8 +224,25 @@ class Generate(Chat):
         return {"response": message["content"], **({"thinking": message["thinking"]} if "thinking" in message else {})}
 
 
+class Show(Endpoint):
+    """Ollama's description of a model."""
+
+    path = "/api/show"
+    summary = "Describe a model, as Ollama does"
+    form = Form({"model": rows.TEXT(needed=True), "verbose": rows.LABEL})
+
+    def read(self, fields: Fields, served: Served) -> Model:
+        """Return the model."""
+        return served.model(fields["model"])
+
+    def error(self, failure: Failure) -> dict[str, Any]:
+        """Return an error in Ollama's form."""
+        return CHAT.error(failure)
+
+
 CHAT = Chat()
 GENERATE = Generate()
+SHOW = Show()
 
 
 def facts_of(name: str, model: Model) -> dict[str, Any]:
@@ -243,76 +293,43 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
-    options: dict[str, Any] = {ours: fields.number(theirs) for theirs, ours in _OPTIONS.items()}
-    options["seed"] = seed_of(options["seed"])
-    budget = fields.whole("num_predict")
+    options: dict[str, Any] = {ours: fields[theirs] for theirs, ours in _OPTIONS.items()}
+    options["seed"] = parts.seed_of(options["seed"])
+    budget, window, span = fields["num_predict"], fields["num_ctx"], fields["repeat_last_n"]
     options["max_tokens"] = None if budget in (-1, -2) else budget
-    options["stop"] = fields.one_of("stop", (str, list))
-    options["grammar"] = fields.one_of("grammar", (str, dict))
-    window = fields.whole("num_ctx")
     if window is not None and window > model.context_window:
         path = fields.path("num_ctx")
         raise RequestError(f"{path} is beyond the model's {model.context_window:,} tokens", field=path)
-    fields.ignore(*_LOADING)
-    span = fields.whole("repeat_last_n")
     if span == 0:  # the penalty is off
         options["repetition_penalty"] = None
     elif span not in (None, -1) and options["repetition_penalty"] not in (None, 1):
         path = fields.path("repeat_last_n")
         raise RequestError(f"{path} is not supported", field=path, hint="-1: the penalty counts the whole text")
-    for name, nothing in _NOTHING.items():
-        fields.refuse(name, nothing, float(nothing))
-    fields.ignore("mirostat_tau", "mirostat_eta")  # of mirostat, which is off
-    fields.end()
     return options
-
-
-def _thinking(fields: Fields, model: Model) -> Any:
-    if not isinstance(value := fields.take("think"), str):
-        return Fields({"think": value}).one_of("think", (bool,))
-    return thinking_of(Fields({"think": value}), "think", model)
 
 
 def _images(fields: Fields) -> list[ImagePart]:
     images = []
-    for index, data in enumerate(fields.items("images")):
+    for index, data in enumerate(fields["images"]):
         try:
             images.append(ImagePart(base64.b64decode(data, validate=True)))
-        except (binascii.Error, TypeError, ValueError):
-            path = f"{fields.path('images')}[{index}]"
+        except ValueError:
+            path = fields.path(f"images[{index}]")
             raise RequestError(f"{path} is not base64", field=path) from None
     return images
 
 
 def _read_message(fields: Fields) -> Message:
-    role = fields.word("role", ("system", "user", "assistant", "tool"))
-    if not role:
-        fields.required("role")
-    text = fields.text("content", "")
-    images = _images(fields)
-    calls = []
-    for call in fields.objects("tool_calls"):
-        call_id = call.text("id")
-        call.refuse("type", "function")
-        call.required("function")
-        function = call.inner("function")
-        assert function is not None
-        function.required("name")
-        function.ignore("index")
-        calls.append(_shared.past_call(call_id, function.text("name"), function.one_of("arguments", (dict,), {})))
-        function.end()
-        call.end()
-    old, name = fields.text("name"), fields.text("tool_name")
-    message = Message(
-        role,  # type: ignore[arg-type]
+    text, images = fields["content"], _images(fields)
+    calls = [(call["id"], call["function"]) for call in fields["tool_calls"]]
+    return Message(
+        fields["role"],
         (TextPart(text), *images) if images else text,
-        reasoning=fields.text("thinking"),
-        tool_calls=tuple(calls),
-        tool_call_id=fields.text("tool_call_id"),
-        name=name or old,
+        reasoning=fields["thinking"],
+        tool_calls=tuple(_shared.past_call(name, call["name"], call["arguments"]) for name, call in calls),
+        tool_call_id=fields["tool_call_id"],
+        name=fields["tool_name"] or fields["name"],
     )
-    fields.end()
-    return message
 
 
 class _Lines(StreamWriter):

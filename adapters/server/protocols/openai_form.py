@@ -8,8 +8,10 @@ from typing import Any
 
 from toolgrammar.core.conversation import Usage
 
+from .. import rows
 from ..failures import Failure
-from ..fields import Fields
+from ..fields import Fields, RequestError
+from ..rows import Rows
 
 _KINDS: Mapping[int, str] = {
     401: "authentication_error",
@@ -59,40 +61,38 @@ def total(counts: Sequence[Usage]) -> Usage:
     return Usage(**{**vars(whole), "prompt_tokens": max((one.prompt_tokens for one in counts), default=0)})
 
 
-def labels(fields: Fields) -> dict[str, Any]:
-    """Drop the fields that only label a request.
+#: Fields that only label a request, and its service.
+LABELS: Rows = {
+    **dict.fromkeys(
+        ("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"), rows.LABEL
+    ),
+    "service_tier": rows.not_offered("auto", "default"),
+    "metadata": rows.OBJECT,
+}
+#: Penalties that no model here has.
+PENALTIES: Rows = dict.fromkeys(
+    ("frequency_penalty", "presence_penalty"),
+    rows.refused(0, 0.0, hint="repetition_penalty is a penalty that models here have"),
+)
+STREAMING: Rows = {
+    "stream": rows.FLAG,
+    "stream_options": rows.inner({"include_usage": rows.FLAG, "include_obfuscation": rows.not_offered(False)}),
+}
 
-    Returns:
-        The request's metadata.
+
+def includes_usage(fields: Fields) -> bool:
+    """Return True if a stream ends with the token counts.
+
+    Raises:
+        RequestError: there is no stream.
     """
-    fields.ignore("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
-    fields.not_offered("service_tier", "auto", "default")
-    metadata: dict[str, Any] = fields.one_of("metadata", (dict,), {})
-    return metadata
-
-
-def streaming(fields: Fields, stream: bool) -> bool:
-    """Read ``stream_options``; return True if a stream ends with the token counts."""
-    choices = stream_options(fields, stream)
-    include_usage = choices.flag("include_usage")
-    choices.end()
-    return include_usage
-
-
-def stream_options(fields: Fields, stream: bool) -> Fields:
-    """Return ``stream_options``, which are for streams alone, without what all protocols refuse."""
-    choices = fields.inner("stream_options") or Fields({})
-    choices.not_offered("include_obfuscation", False)
-    if not stream:
-        choices.refuse("include_usage", False, hint="it is for streams; whole answers always have their usage")
-    return choices
-
-
-def penalties(fields: Fields) -> None:
-    """Refuse the penalties that no model here has, unless they are zero."""
-    hint = "repetition_penalty is a penalty that models here have"
-    fields.refuse("frequency_penalty", 0, 0.0, hint=hint)
-    fields.refuse("presence_penalty", 0, 0.0, hint=hint)
+    choices = fields["stream_options"]
+    if choices is None or not choices["include_usage"]:
+        return False
+    if not fields["stream"]:
+        path, hint = choices.path("include_usage"), "it is for streams; whole answers always have their usage"
+        raise RequestError(f"{path} is not supported", field=path, hint=hint)
+    return True
 
 
 def codex_model(name: str, context_window: int, *, images: bool, thinks: bool) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from toolgrammar.core.conversation import (
     Generation,
     Message,
     MessageBuilder,
+    Part,
     ReasoningDelta,
     TextDelta,
     TokenWritten,
@@ -35,27 +36,14 @@ from toolgrammar.core.conversation import (
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
-from ..asked import (
-    INPUT,
-    Asked,
-    Served,
-    custom_input,
-    custom_tool,
-    direct_callers,
-    distinct,
-    function_tool,
-    is_deferred,
-    require_images,
-    sampling,
-    schema_of,
-    thinking_of,
-    tool_kind,
-)
+from .. import parts, rows
+from ..asked import Asked, Served
 from ..failures import Failure
-from ..fields import Fields, RequestError
+from ..fields import Fields, RequestError, at_field
+from ..rows import Choice, Form, Rows
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import checked
+from .logprobs import LIKELIEST, checked
 
 #: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
 MAX_KEPT = 32 << 20
@@ -169,6 +157,116 @@ def _size(message: Message) -> int:
     return 100 + len(message.text) + len(message.reasoning or "") + images + calls
 
 
+# -- forms ---------------------------------------------------------------------------------------------------------
+
+_REFERENCE = "item_reference"
+_NAMESPACE = "namespace"
+#: Items of tools that OpenAI's server runs, from an earlier answer of another server.
+_HOSTED_ITEMS = (
+    "web_search_call",
+    "file_search_call",
+    "image_generation_call",
+    "code_interpreter_call",
+    "computer_call",
+    "computer_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+)
+#: The search of deferred tools, its call and its output.
+_SEARCH = "tool_search"
+_SEARCH_CALL, _SEARCH_OUTPUT = _SEARCH_ITEMS = ("tool_search_call", "tool_search_output")
+
+_OFFERED: Rows = {"defer_loading": rows.FLAG, "allowed_callers": rows.LIST}
+_CUSTOM_TOOL = Form({**parts.CUSTOM, **_OFFERED})
+_FUNCTION_TOOL = Form({**parts.FUNCTION, **_OFFERED, "output_schema": rows.LABEL}, schema="parameters")
+_TOOLS = {"function": _FUNCTION_TOOL, "custom": _CUSTOM_TOOL}
+_FOUND: Rows = {name: row for name, row in parts.FUNCTION.items() if name != "name"}
+_SPACE = Form(
+    {
+        "name": rows.TEXT(needed=True),
+        "description": rows.LABEL,
+        "tools": rows.objects(Choice("type", _TOOLS, "function", others=True)),
+    }
+)
+_TOOL = Choice(
+    "type",
+    {
+        **_TOOLS,
+        _NAMESPACE: _SPACE,
+        _SEARCH: {"execution": rows.word("server", "client"), **_FOUND},
+    },
+    "function",
+    others=True,
+)
+
+_HINT: Rows = {"prompt_cache_breakpoint": rows.LABEL}
+_TOLD: Rows = {**_HINT, **dict.fromkeys(("annotations", "logprobs"), rows.LABEL)}
+_SAID = Form({"text": rows.TEXT(needed=True), **_TOLD})
+_CONTENT = rows.TEXT | rows.objects(
+    Choice(
+        "type",
+        {
+            **dict.fromkeys(("input_text", "output_text", "text"), _SAID),
+            "refusal": {"refusal": rows.TEXT(needed=True), **_TOLD},
+            "input_image": {"image_url": rows.TEXT(needed=True), "detail": rows.not_offered("auto"), **_HINT},
+        },
+    ),
+    default=None,
+)
+_LABELS: Rows = dict.fromkeys(("id", "status", "phase"), rows.LABEL)
+_CALL: Rows = {"call_id": rows.TEXT(needed=True), "caller": rows.LABEL, **_LABELS}
+_NAMED: Rows = {"name": rows.TEXT(needed=True), "namespace": rows.TEXT, **_CALL}
+_OUTPUT = Form({"output": _CONTENT, **_CALL})
+_THOUGHTS = rows.objects({"type": rows.LABEL, "text": rows.TEXT(default="")})
+_SEARCHED: Rows = {"call_id": rows.TEXT(needed=True), "created_by": rows.LABEL, **_LABELS}
+_ROLE = rows.word("system", "developer", "user", "assistant", needed=True)
+#: An item of the input.
+_ITEM = Choice(
+    "type",
+    {
+        "message": {"role": _ROLE, "content": _CONTENT, **_LABELS},
+        "function_call": {"arguments": rows.TEXT(default=""), **_NAMED},
+        "function_call_output": _OUTPUT,
+        "custom_tool_call": {parts.INPUT: rows.TEXT(default=""), **_NAMED},
+        "custom_tool_call_output": _OUTPUT,
+        "reasoning": {
+            "content": _THOUGHTS,
+            "summary": _THOUGHTS,
+            "encrypted_content": rows.TEXT(default=""),
+            **_LABELS,
+        },
+        _SEARCH_CALL: Choice(
+            "execution",
+            {"server": None, "client": {"arguments": (rows.OBJECT | rows.TEXT)(default={}), **_SEARCHED}},
+            "server",
+        ),
+        _SEARCH_OUTPUT: Choice(
+            "execution", {"server": None, "client": {"tools": rows.objects(_TOOL), **_SEARCHED}}, "server"
+        ),
+        **dict.fromkeys(_HOSTED_ITEMS),
+        _REFERENCE: {"id": rows.TEXT(needed=True)},
+    },
+    "message",
+)
+
+
+#: The query with which a stored response is read. It has what was asked for when it was made.
+STORED = Form(
+    {
+        "stream": rows.refused("false", hint="a stored response cannot be streamed"),
+        **dict.fromkeys(("include", "include[]", "include_obfuscation"), rows.LABEL),
+    }
+)
+
+
 class Responses(Protocol):
     """OpenAI's responses.
 
@@ -177,6 +275,35 @@ class Responses(Protocol):
     """
 
     path = "/v1/responses"
+    summary = "Answer, as OpenAI's responses"
+    form = Form(
+        {
+            "model": rows.TEXT(needed=True),
+            "input": (rows.TEXT | rows.objects(_ITEM))(needed=True),
+            "instructions": rows.TEXT,
+            "previous_response_id": rows.TEXT,
+            "tools": rows.objects(_TOOL),
+            "tool_choice": rows.TEXT | rows.OBJECT,
+            "parallel_tool_calls": rows.FLAG(default=None),
+            "text": rows.inner(
+                Form({"format": rows.inner(parts.FORMAT), "verbosity": rows.not_offered("medium")}, schema="format")
+            ),
+            "reasoning": rows.inner(
+                {"effort": parts.EFFORT, **dict.fromkeys(("summary", "generate_summary"), rows.not_offered("auto"))}
+            ),
+            "include": rows.TEXTS,
+            "max_output_tokens": rows.COUNT,
+            "top_logprobs": LIKELIEST,
+            "store": rows.FLAG(default=True),
+            **parts.SAMPLING,
+            **openai_form.STREAMING,
+            **openai_form.LABELS,
+            "background": rows.refused(False),
+            "truncation": rows.not_offered("disabled"),  # a conversation that does not fit is an error in any case
+            "conversation": rows.refused(hint="send the whole conversation as input"),
+            "prompt": rows.refused(hint="send its text"),
+        }
+    )
     names = MappingProxyType({"max_tokens": "max_output_tokens", "schema": "text.format"})
     streams_overflow = True
 
@@ -185,53 +312,37 @@ class Responses(Protocol):
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
-        fields.required("model")
-        model_name = fields.text("model")
+        model_name = fields["model"]
         model = served.model(model_name)
-        previous = fields.text("previous_response_id")
+        previous = fields["previous_response_id"]
         earlier = None if previous is None else self._memory.find(previous, "previous_response_id")
         offered = _Offered(model)
         found: list[Any] = [] if earlier is None else [*earlier.found]
         kept = (*(() if earlier is None else earlier.messages), *_read_input(fields, self._memory, offered, found))
-        instructions = fields.text("instructions")
+        instructions = fields["instructions"]
         messages = (Message("system", instructions), *kept) if instructions else kept
-        require_images(model, messages, "input")
-        given = distinct(_tools(fields, offered))
+        parts.require_images(model, messages, "input")
+        given = parts.distinct(_tools(fields, offered))
         names = {*map(_shared.tool_name, given)}
         tools = [*given, *(tool for tool in found if _shared.tool_name(tool) not in names)]
-        choice = fields.one_of("tool_choice", (str, dict))
-        parallel = fields.one_of("parallel_tool_calls", (bool,))
-        text = fields.inner("text") or Fields({})
-        text.not_offered("verbosity", "medium")
-        form = text.take("format")
-        schema = schema_of(None if form is None else text.within(form, text.path("format")))
-        text.end(lacks_schema=form is None)
-        reasoning = fields.inner("reasoning") or Fields({})
-        thinking = thinking_of(reasoning, "effort", model, optional=True)
-        reasoning.not_offered("summary", "auto")
-        reasoning.not_offered("generate_summary", "auto")
-        reasoning.end()
+        choice = fields["tool_choice"]
+        form = None if fields["text"] is None else fields["text"]["format"]
+        schema = parts.schema_of(form)
+        reasoning = fields["reasoning"]
+        thinking = None if reasoning is None else parts.thinking_of(reasoning, "effort", model, optional=True)
         included = _included(fields)
         options = {
-            **sampling(fields),
-            "max_tokens": fields.whole("max_output_tokens"),
-            "parallel_tool_calls": parallel,
+            **parts.sampling(fields),
+            "max_tokens": fields["max_output_tokens"],
+            "parallel_tool_calls": fields["parallel_tool_calls"],
             "thinking": thinking,
             "logprobs": _logprobs(fields, included, model),
         }
-        stream = fields.flag("stream")
-        openai_form.stream_options(fields, stream).end()
-        keeps = fields.flag("store", True)
-        metadata = openai_form.labels(fields)
-        fields.refuse("background", False)
-        fields.not_offered("truncation", "disabled")  # a conversation that does not fit is an error in any case
-        fields.refuse("conversation", hint="send the whole conversation as input")
-        fields.refuse("prompt", hint="send its text")
-        fields.end()
+        openai_form.includes_usage(fields)  # refuses what is for streams alone; a stream always ends with them
         params = served.params(model_name, options, tools, _with_names(choice), schema)
         echo = {
             "instructions": instructions,
-            "metadata": metadata,
+            "metadata": fields["metadata"] or {},
             "parallel_tool_calls": params.parallel_tool_calls,
             "temperature": params.temperature,
             "top_p": params.top_p,
@@ -239,12 +350,12 @@ class Responses(Protocol):
             "previous_response_id": previous,
             "tool_choice": choice or "auto",
             "tools": [_echo(tool, offered) for tool in tools],
-            "text": {"format": form or {"type": "text"}},
+            "text": {"format": {"type": "text"} if form is None else form.value},
             "truncation": "disabled",
         }
         details = {
             "echo": echo,
-            "kept": kept if keeps else None,
+            "kept": kept if fields["store"] else None,
             "custom": offered.custom,
             "spaces": offered.spaces,
             "searches": offered.searches,
@@ -252,7 +363,7 @@ class Responses(Protocol):
             "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
         }
-        return Asked(model_name, messages, params, stream, details=details)
+        return Asked(model_name, messages, params, fields["stream"], details=details)
 
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response."""
@@ -338,50 +449,27 @@ def _tools(fields: Fields, offered: _Offered, space: str = "") -> list[Any]:
         space: the namespace of these tools.
     """
     tools: list[Any] = []
-    custom, spaces = offered.custom, offered.spaces
-    for tool in fields.objects("tools"):
-        kind = tool_kind(tool, custom, () if space else (_NAMESPACE, _SEARCH))
-        if not kind:
+    for tool in fields["tools"]:
+        if tool.kind == _NAMESPACE:
+            tools += _tools(tool, offered, tool["name"])
             continue
-        if kind == _SEARCH:
-            tools += _search(tool, offered)
+        name = tool["name"]
+        if tool.kind == _SEARCH:
+            # OpenAI's own search has nothing to find here: the prompt of a local model has the names of all deferred
+            # tools, and a model on a server gets their schemas.
+            if tool["execution"] == "client":
+                offered.searches = _SEARCH
+                tools.append(parts.function_tool(tool, _SEARCH))
             continue
-        if kind == _NAMESPACE:
-            tool.required("name")
-            name = tool.text("name")
-            tool.ignore("description")
-            tools += _tools(tool, offered, name)
-            tool.end()
-            continue
-        deferred = is_deferred(tool, offered.model)
-        direct_callers(tool)
+        parts.direct_callers(tool)
         if space:
-            tool.required("name")
-            own = tool.text("name")
-            tool.put("name", _joined(space, own))
-            spaces[_joined(space, own)] = space, own
-        if kind == "custom":
-            tools.append(custom_tool(tool, deferred=deferred))
-            custom.add(_shared.tool_name(tools[-1]))
-        else:
-            tool.ignore("output_schema")
-            tools.append(function_tool(tool, deferred=deferred))
+            own, name = name, _joined(space, name)
+            offered.spaces[name] = space, own
+        if tool.kind == "custom":
+            offered.custom.add(name)
+        made = parts.custom_tool if tool.kind == "custom" else parts.function_tool
+        tools.append(made(tool, name, deferred=parts.is_deferred(tool, offered.model)))
     return tools
-
-
-def _search(tool: Fields, offered: _Offered) -> list[Any]:
-    """Return the search of deferred tools as a function, if the client runs it.
-
-    OpenAI's own search has nothing to find here: the prompt of a local model has the names of all deferred tools, and a
-    model on a server gets their schemas.
-    """
-    if tool.word("execution", ("server", "client"), "server") == "server":
-        tool.ignore("description", "parameters")
-        tool.end()
-        return []
-    offered.searches = _SEARCH
-    tool.put("name", _SEARCH)
-    return [function_tool(tool)]
 
 
 def _joined(space: str, name: str) -> str:
@@ -416,14 +504,15 @@ def _echo(tool: Mapping[str, Any], offered: _Offered) -> dict[str, Any]:
 
 def _included(fields: Fields) -> list[Any]:
     """Return what is asked for besides the answer. The rest would be of tools that are not offered here."""
-    included = fields.items("include")
-    fields.unused += [f"include[{n}]" for n, one in enumerate(included) if one not in (_LOGPROBS, _SEALED)]
-    return [one for one in included if one in (_LOGPROBS, _SEALED)]
+    for index, one in enumerate(fields["include"]):
+        if one not in (_LOGPROBS, _SEALED):
+            fields.skip(f"include[{index}]")
+    return [one for one in fields["include"] if one in (_LOGPROBS, _SEALED)]
 
 
 def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | None:
     """Return how many likely tokens are asked for at each place; None: no log-probabilities."""
-    count = fields.whole("top_logprobs")
+    count = fields["top_logprobs"]
     if _LOGPROBS not in included and not count:
         return None
     return checked(count or 0, "top_logprobs" if count else "include", model)
@@ -441,33 +530,21 @@ def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[A
         offered: is given what else there is of the found tools.
         found: is given the tools that the client's searches have found.
     """
-    fields.required("input")
-    given = fields.one_of("input", (str, list))
+    given = fields["input"]
     if isinstance(given, str):
         return (Message("user", given),)
     messages: list[Message] = []
-    for index, item in enumerate(given):
-        one = fields.within(item, f"input[{index}]")
-        kind = one.word("type", (*_READERS, _SEARCH_OUTPUT, *_HOSTED_ITEMS, _REFERENCE)) or "message"
-        if kind == _REFERENCE:
-            one.required("id")
-            name = one.text("id")
+    for one in given:
+        if one.kind == _REFERENCE:
             try:
-                item = memory.item(name, one.path("id"))
+                item = memory.item(one["id"], one.path("id"))
             except RequestError:
-                if not str(name).startswith("rs_"):
+                if not one["id"].startswith("rs_"):
                     raise
                 one.skip()
                 continue
-            one.end()
-            one = fields.within(item, f"input[{index}]")
-            kind = one.text("type")
-        if kind in _HOSTED_ITEMS or (kind in _SEARCH_ITEMS and one.take("execution") != "client"):
-            one.skip()
-            continue
-        one.ignore("id", "status", "phase")
-        made = _search_output(one, offered, found) if kind == _SEARCH_OUTPUT else _READERS[kind](one)
-        one.end()
+            one = one.again(item, _ITEM)
+        made = _search_output(one, offered, found) if one.kind == _SEARCH_OUTPUT else _READERS[one.kind](one)
         if made.role == "assistant" and messages and messages[-1].role == "assistant":
             messages[-1] = _merged(messages[-1], made)
         else:
@@ -488,47 +565,30 @@ def _merged(first: Message, second: Message) -> Message:
 
 
 def _message(fields: Fields) -> Message:
-    role = fields.word("role", ("system", "developer", "user", "assistant"))
-    if not role:
-        fields.required("role")
-    return Message(_shared.role_of(role), _shared.parts_of(_content(fields, "content")))
+    return Message(_shared.role_of(fields["role"]), _parts(fields, "content"))
 
 
-def _content(fields: Fields, name: str) -> Any:
-    """Return a content, its parts checked, in a form that `_shared.parts_of` reads."""
-    content = fields.one_of(name, (str, list))
-    if not isinstance(content, list):
-        return content
-    made: list[dict[str, Any]] = []
-    for index, part in enumerate(content):
-        one = fields.within(part, f"{fields.path(name)}[{index}]")
-        kind = one.word("type", ("input_text", "output_text", "text", "refusal", "input_image"))
-        if not kind:
-            one.required("type")
-        if kind == "input_image":
-            one.required("image_url")
-            made.append({"type": "image_url", "image_url": one.text("image_url")})
-            one.not_offered("detail", "auto")
-        else:
-            word = "refusal" if kind == "refusal" else "text"
-            one.required(word)
-            made.append({"type": "text", "text": one.text(word)})
-            one.ignore("annotations", "logprobs")
-        one.ignore("prompt_cache_breakpoint")
-        one.end()
-    return made
+def _parts(fields: Fields, name: str) -> str | tuple[Part, ...]:
+    """Return the text or the parts in a field."""
+    content = fields[name]
+    if isinstance(content, list):
+        content = [
+            {"type": "image_url", "image_url": part["image_url"]}
+            if part.kind == "input_image"
+            else {"type": "text", "text": part["refusal" if part.kind == "refusal" else "text"]}
+            for part in content
+        ]
+    with at_field(fields.path(name)):
+        return _shared.parts_of(content)
 
 
 def _function_call(fields: Fields) -> Message:
-    call = _shared.past_call(*_called(fields), fields.text("arguments", ""))
-    return Message("assistant", tool_calls=(call,))
+    return Message("assistant", tool_calls=(_shared.past_call(*_called(fields), fields["arguments"]),))
 
 
 def _search_call(fields: Fields) -> Message:
-    fields.required("call_id")
-    arguments = fields.one_of("arguments", (dict, str), {})
-    fields.ignore("created_by")
-    return Message("assistant", tool_calls=(_shared.past_call(fields.text("call_id"), _SEARCH, arguments),))
+    call = _shared.past_call(fields["call_id"], _SEARCH, fields["arguments"])
+    return Message("assistant", tool_calls=(call,))
 
 
 def _search_output(fields: Fields, offered: _Offered, found: list[Any]) -> Message:
@@ -536,41 +596,32 @@ def _search_output(fields: Fields, offered: _Offered, found: list[Any]) -> Messa
 
     The prompt of a local model has the schema of a found tool when it is called, like that of a deferred one.
     """
-    fields.required("call_id")
-    fields.ignore("created_by")
     tools = _tools(fields, offered)
     for tool in tools if isinstance(offered.model, LocalModel) else ():
         tool["defer_loading"] = True
     known = {_shared.tool_name(tool) for tool in found}
     found += [tool for tool in tools if _shared.tool_name(tool) not in known]
     text = "\n".join(map(_shared.tool_name, tools)) or "No tools were found."
-    return Message("tool", text, tool_call_id=fields.text("call_id"))
+    return Message("tool", text, tool_call_id=fields["call_id"])
 
 
 def _custom_call(fields: Fields) -> Message:
-    call = _shared.past_call(*_called(fields), {INPUT: fields.text(INPUT, "")})
-    return Message("assistant", tool_calls=(call,))
+    return Message("assistant", tool_calls=(_shared.past_call(*_called(fields), fields.of(parts.INPUT)),))
 
 
 def _called(fields: Fields) -> tuple[str, str]:
     """Return the id of a call, and the name that the model knows of its tool."""
-    fields.required("call_id")
-    fields.required("name")
-    fields.ignore("caller")
-    space, name = fields.text("namespace"), fields.text("name")
-    return fields.text("call_id"), _joined(space, name) if space else name
+    space, name = fields["namespace"], fields["name"]
+    return fields["call_id"], _joined(space, name) if space else name
 
 
 def _function_call_output(fields: Fields) -> Message:
-    fields.required("call_id")
-    fields.ignore("caller")
-    return Message("tool", _shared.parts_of(_content(fields, "output")), tool_call_id=fields.text("call_id"))
+    return Message("tool", _parts(fields, "output"), tool_call_id=fields["call_id"])
 
 
 def _past_reasoning(fields: Fields) -> Message:
-    texts = [part.text("text", "") for part in (*fields.objects("content"), *fields.objects("summary"))]
-    sealed = fields.text("encrypted_content", "")
-    return Message("assistant", reasoning="".join(texts) or _unsealed(sealed) or None)
+    text = "".join(part["text"] for part in (*fields["content"], *fields["summary"]))
+    return Message("assistant", reasoning=text or _unsealed(fields["encrypted_content"]) or None)
 
 
 def _sealed(text: str) -> str:
@@ -586,30 +637,6 @@ def _unsealed(text: str) -> str:
         return ""
 
 
-_REFERENCE = "item_reference"
-_NAMESPACE = "namespace"
-#: Items of tools that OpenAI's server runs, from an earlier answer of another server.
-_HOSTED_ITEMS = (
-    "web_search_call",
-    "file_search_call",
-    "image_generation_call",
-    "code_interpreter_call",
-    "computer_call",
-    "computer_call_output",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "mcp_call",
-)
-#: The search of deferred tools, its call and its output.
-_SEARCH = "tool_search"
-_SEARCH_CALL, _SEARCH_OUTPUT = _SEARCH_ITEMS = ("tool_search_call", "tool_search_output")
 _READERS = {
     "message": _message,
     "function_call": _function_call,
@@ -688,7 +715,7 @@ def _call(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, An
     space, own = details["spaces"].get(call.name, (None, call.name))
     named = {"name": own} if space is None else {"namespace": space, "name": own}
     if call.name in details["custom"]:
-        return {"type": "custom_tool_call", "id": name, "call_id": call.id, **named, "input": custom_input(call)}
+        return {"type": "custom_tool_call", "id": name, "call_id": call.id, **named, "input": parts.custom_input(call)}
     return {
         "type": "function_call",
         "id": name,

@@ -210,7 +210,7 @@ def test_a_model_on_a_server_gets_the_schemas(remote: Served) -> None:
         (CHAT_COMPLETIONS, {"messages": said, "tools": [inner]}, "tools[].defer_loading"),
         (MESSAGES, {"messages": said, "max_tokens": 9, "tools": [anthropics]}, "tools[].defer_loading"),
     ):
-        fields = remote.fields({"model": "m", **body})
+        fields = remote.fields({"model": "m", **body}, protocol.form)
         asked = protocol.read(fields, remote)  # type: ignore[attr-defined]
         assert [*map(pattern_of, fields.unused)] == [row]
         assert asked.params.tools.brief_names() == frozenset()
