@@ -86,7 +86,7 @@ def read_requests(protocol: str, schema: dict[str, Any]) -> None:
     }[protocol]
     for more in (answer, {"tools": [tool]}):
         with contextlib.suppress(ToolGrammarError):
-            reader.read(served.fields({"model": "m", **asked, **more}), served)
+            reader.read(served.fields({"model": "m", **asked, **more}, reader.form), served)
 
 
 def read_tools(schema: dict[str, Any]) -> None:

@@ -194,7 +194,7 @@ class Fields:
         if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
             raise RequestError(f"{self.path(name)} is not {row.wanted}", field=self.path(name))
         if row.words and isinstance(value, str) and value not in row.words:
-            if not value:
+            if not value and not row.needed:
                 return row.default
             raise _not_one_of(self.path(name), value, row.words)
         if row.least and len(value) < row.least:

@@ -79,8 +79,9 @@ class Row:
 
     def described(self) -> dict[str, Any]:
         """Return the row as JSON Schema."""
-        if self.words:
-            return {"enum": [*((True, False) if bool in self.kinds else ()), *self.words], **self.schema}
+        if self.words:  # an optional word may be empty
+            flags, empty = (True, False) if bool in self.kinds else (), () if self.needed else ("",)
+            return {"enum": [*flags, *self.words, *empty], **self.schema}
         kinds = [kind for kind in self.kinds if not (kind is int and float in self.kinds)]
         if self.form is None:
             names = [_TYPES[kind] for kind in kinds]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -165,7 +166,12 @@ def test_the_full_request_is_taken(client: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_wrong_requests_are_answered_in_form(client: httpx.Client, path: str) -> None:
-    """The status is 200, or 4xx with an error in the protocol's form; streams are made of whole pieces."""
+    """The status is 200, or 4xx with an error in the protocol's form; what is taken is as described; streams are whole."""
+
+    paths = client.get("/openapi.json").json()["paths"]
+    schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    described = jsonschema.Draft202012Validator(schema)
+    assert described.is_valid(BODIES[path])
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), database=None)
     @given(wrong_bodies(BODIES[path]), st.booleans())
@@ -176,6 +182,8 @@ def test_wrong_requests_are_answered_in_form(client: httpx.Client, path: str) ->
         answer = client.post(path, content=text, headers={"Content-Type": "application/json"})
         SEEN[path][answer.status_code] += 1
         assert answer.status_code in (200, 400, 404), (answer.status_code, body, answer.text)
+        if answer.status_code == 200:  # what is taken, is described
+            assert described.is_valid(json.loads(text)), [error.message for error in described.iter_errors(body)]
         if answer.status_code != 200:
             error = answer.json()["error"]
             message = error if path.startswith("/api/") else error["message"]
