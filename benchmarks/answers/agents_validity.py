@@ -15,21 +15,18 @@ A framework is a module beside this one, ``agents_NAME.py``, with one function `
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib
 import json
 import os
-import platform
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
+from benchmarks.shared.data import lines
 from benchmarks.shared.pool import end, spread
 
 HERE = Path(__file__).resolve().parent
@@ -108,28 +105,6 @@ def table(results: Mapping[str, Outcome]) -> Table:
     return shown
 
 
-def versions() -> dict[str, str]:
-    """Of the packages that matter, those that are installed."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def report(results: Mapping[str, Outcome], options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, for a file."""
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "versions": versions(),
-        "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
-        "results": [{"framework": framework, **asdict(outcome)} for framework, outcome in results.items()],
-    }
-
-
 def main() -> int:
     """Run the benchmark; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -140,11 +115,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    opener = gzip.open if options.data.suffix == ".gz" else open
-    with opener(options.data, "rt", encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()]
+    given = lines(options.data)
     # Neighbours in the file are alike: walk over all of it, however few the runs.
-    chosen = [lines[number * len(lines) // options.runs % len(lines)] for number in range(options.runs)]
+    chosen = [given[number * len(given) // options.runs % len(given)] for number in range(options.runs)]
     results = {framework: Outcome() for framework in options.frameworks}
     # No framework sends anything anywhere, or asks anybody. Read when they are loaded.
     os.environ.update(OTEL_SDK_DISABLED="true", LANGSMITH_TRACING="false")
@@ -155,4 +128,4 @@ def main() -> int:
     }
     for framework, outcome in spread(run, groups, options.workers):
         results[framework].add(outcome)
-    return end(results, table(results), report(results, options), options.json)
+    return end(results, ("framework",), table(results), options, PACKAGES)

@@ -17,17 +17,14 @@ refuses to enforce are counted and shown, and produce nothing.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import math
 import os
-import platform
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +32,7 @@ import jsonschema
 import numpy as np
 from rich.table import Table
 
+from benchmarks.shared.data import lines
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.pool import end, spread
 from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
@@ -44,6 +42,7 @@ from toolgrammar.tools import ToolSet, to_json_schema
 MARKER = b"<tool_call>"
 MODELS = ("embedded", "uniform")
 CHOICES = ("required", "auto")
+PACKAGES = ("toolgrammar", "jsonschema", "numpy", "pydantic")
 
 
 @dataclass
@@ -186,20 +185,6 @@ def table(results: Mapping[tuple[str, str], Outcome]) -> Table:
     return shown
 
 
-def report(results: Mapping[tuple[str, str], Outcome], options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, for a file."""
-    packages = ("toolgrammar", "jsonschema", "numpy", "pydantic")
-    return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "versions": {name: version(name) for name in packages},
-        "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
-        "results": [
-            {"model": model, "choice": choice, **asdict(outcome)} for (model, choice), outcome in results.items()
-        ],
-    }
-
-
 def main() -> int:
     """Run the benchmark; 1 if anything failed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -212,12 +197,14 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    opener: Any = gzip.open if options.data.suffix == ".gz" else open
-    with opener(options.data, "rt", encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()][: options.limit]
     pairs = [(model, choice) for model in options.models for choice in options.choices]
     results = {pair: Outcome() for pair in pairs}
-    groups = {pair: [(line, *pair, options.seeds, options.max_tokens) for line in lines] for pair in pairs}
+    groups = {
+        pair: [(line, *pair, options.seeds, options.max_tokens) for line in lines(options.data)[: options.limit]]
+        for pair in pairs
+    }
     for pair, outcome in spread(run, groups, options.workers):
         results[pair].add(outcome)
-    return end(results, table(results), report(results, options), options.json)
+    return end(
+        results, ("model", "choice"), table(results), options, ("toolgrammar", "jsonschema", "numpy", "pydantic")
+    )

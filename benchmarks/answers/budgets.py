@@ -20,7 +20,6 @@ The exit code is 1 if anything failed.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import re
@@ -36,6 +35,7 @@ import jsonschema
 import numpy as np
 from rich.console import Console
 
+from benchmarks.shared.data import lines
 from benchmarks.shared.noise import Logits, NoiseBackend
 from benchmarks.shared.pool import spread
 from toolgrammar.core import (
@@ -281,13 +281,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    opener = gzip.open if options.data.suffix == ".gz" else open
-    with opener(options.data, "rt", encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()]
-    lines = lines[:: max(1, len(lines) // options.requests)][: options.requests]
     started = time.perf_counter()
     total = Outcome()
-    jobs = [(line, number, options.most, options.step) for number, line in enumerate(lines)]
+    jobs = [
+        (line, number, options.most, options.step) for number, line in enumerate(lines(options.data, options.requests))
+    ]
     for _, outcome in spread(run, {"requests": jobs}, options.workers):
         total.add(outcome)
     seconds = time.perf_counter() - started

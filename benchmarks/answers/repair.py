@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gzip
 import importlib.metadata
 import json
 import random
@@ -28,12 +27,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 Damage = Callable[[str, random.Random], "str | None"]
 MARKERS = r"\n?</?tool_call>\n?"
 _STRING = re.compile(r'"[^"\\]+"')
@@ -185,20 +184,18 @@ def _first(possible: Any) -> Any:
 
 def cases(data: Path) -> Iterator[tuple[ToolSet, list[ToolCall]]]:
     """Tool sets and right calls."""
-    with gzip.open(data, "rt") as file:
-        for line in file:
-            row = json.loads(line)
-            try:
-                tools = ToolSet.from_any(row["functions"])
-                calls = []
-                for answer in row["answers"]:
-                    ((name, arguments),) = answer.items()
-                    chosen = {key: _first(values) for key, values in arguments.items()}
-                    chosen = {key: value for key, value in chosen.items() if value != ""}
-                    calls.append(tools.validate(ToolCall("", name, chosen)))
-            except (ToolGrammarError, ValueError):
-                continue
-            yield tools, calls
+    for row in rows(data):
+        try:
+            tools = ToolSet.from_any(row["functions"])
+            calls = []
+            for answer in row["answers"]:
+                ((name, arguments),) = answer.items()
+                chosen = {key: _first(values) for key, values in arguments.items()}
+                chosen = {key: value for key, value in chosen.items() if value != ""}
+                calls.append(tools.validate(ToolCall("", name, chosen)))
+        except (ToolGrammarError, ValueError):
+            continue
+        yield tools, calls
 
 
 def same(first: list[Any], second: list[Any]) -> bool:
@@ -268,8 +265,7 @@ def long_texts(pool: list[tuple[ToolSet, list[ToolCall]]], each: int, draw: rand
 
 def free_answers(sheets: Path, data: Path) -> dict[str, Any]:
     """Repair what a model wrote freely to requests with tools; return the sums."""
-    with gzip.open(data, "rt") as file:
-        requests = {row["id"]: row for row in map(json.loads, file)}
+    requests = {row["id"]: row for row in rows(data)}
     counts: dict[str, Any] = defaultdict(int)
     times: list[float] = []
     for sheet in map(json.loads, sheets.read_text(encoding="utf-8").splitlines()):
@@ -371,7 +367,7 @@ def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=60, help="cases of each kind of damage")
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=BFCL)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", default="", help="print the failures of this kind")
     parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
@@ -379,9 +375,6 @@ def main() -> int:
     parser.add_argument("--free", type=Path, help="only the free answers in these sheets of bfcl_v4.py")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.json")
     options = parser.parse_args()
-    if not options.data.is_file():
-        print("the BFCL sample is not here: give its path with --data; nothing was measured")
-        return 2
     draw = random.Random(options.seed)
     pool = list(cases(options.data))
     draw.shuffle(pool)

@@ -16,24 +16,22 @@ A call is judged as in ``answer_ways.py``. A cell whose prompt does not fit in t
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.answer_ways import Case, judge
+from benchmarks.shared.data import BFCL, MASKBENCH_ALL, rows
 from benchmarks.shared.results_io import show
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
 from toolgrammar.core.conversation import Finish, TokenWritten
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 Sheet = dict[str, Any]
 
@@ -58,18 +56,12 @@ WAYS: dict[str, tuple[Callable[[Any], ToolSet], str]] = {
 }
 
 
-def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
 def cases(count: int) -> list[tuple[Case, Any]]:
     """Return requests with one call as the answer, spread over the file, each with its conversation."""
-    rows = [one for one in lines(DATA / "bfcl-dev.jsonl.gz") if one["category"] == "live_multiple"]
-    rows = [one for one in rows if len(one["answers"]) == 1 and len(one["functions"]) > 1]
+    asked = [one for one in rows(BFCL) if one["category"] == "live_multiple"]
+    asked = [one for one in asked if len(one["answers"]) == 1 and len(one["functions"]) > 1]
     found = []
-    for one in rows[:: max(1, len(rows) // count)][:count]:
+    for one in asked[:: max(1, len(asked) // count)][:count]:
         messages = [Message(turn["role"], turn["content"]) for turn in one["question"][0]]
         found.append((Case(one["id"], "", ToolSet.from_any(one["functions"]), one["answers"][0]), messages))
     return found
@@ -78,7 +70,7 @@ def cases(count: int) -> list[tuple[Case, Any]]:
 def distractors(count: int) -> list[Tool]:
     """Return tools with different names: Glaive's, then those of BFCL, then Glaive's variants under numbered names."""
     glaive: dict[str, list[Any]] = {}
-    for one in lines(DATA / "maskbench-all.jsonl.gz"):
+    for one in rows(MASKBENCH_ALL):
         if one["id"].startswith("Glaiveai2K---"):
             glaive.setdefault(re.sub(r"_[0-9a-f]+$", "", one["id"].split("---")[1]), []).append(one["schema"])
     made: dict[str, Tool] = {}
@@ -97,7 +89,7 @@ def distractors(count: int) -> list[Tool]:
 
     for name, schemas in glaive.items():
         add(name, words(name), schemas[0])
-    for row in lines(DATA / "bfcl-dev.jsonl.gz"):
+    for row in rows(BFCL):
         if len(made) < count:
             for tool in ToolSet.from_any(row["functions"]):
                 add(tool.name, tool.description, tool.parameters)

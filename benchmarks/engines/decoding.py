@@ -22,7 +22,6 @@ machine may do other things; wall times are in the file. Passes and tokens are e
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib.metadata
 import json
 import os
@@ -38,6 +37,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.shared.data import rows
 from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
 from benchmarks.shared.peers import tekken
 from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
@@ -404,10 +404,7 @@ def main() -> int:
     parser.add_argument("--peers", default="xgrammar,llguidance")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    opener = gzip.open if options.data.suffix == ".gz" else open
-    with opener(options.data, "rt", encoding="utf-8") as file:
-        lines = [line for line in file if line.strip()]
-    requests = [json.loads(line) for line in lines[:: max(1, len(lines) // options.requests)][: options.requests]]
+    requests = rows(options.data, options.requests)
     console = Console(width=None if sys.stdout.isatty() else 120)
     llama, biased = Llama(), Biased()
     big, small = Model(llama), Model(biased)
@@ -444,8 +441,8 @@ def main() -> int:
             theirs(llama, prompt, peer_rows[peer.name], options.max_tokens, [processor])
         for row, jump in zip(small_rows, (True, False), strict=True):
             ours(small, tools, question, row, options.max_tokens, jump=jump)
-    rows = [jumping, again, plain, free, *peer_rows.values(), *small_rows]
-    console.print(table(rows))
+    shown = [jumping, again, plain, free, *peer_rows.values(), *small_rows]
+    console.print(table(shown))
     console.print(f"{llama.parameters / 1e6:.1f} million parameters; refused: {refused or 'none'}")
     if options.json:
         packages = (
@@ -461,7 +458,7 @@ def main() -> int:
             "cores": os.cpu_count(),
             "parameters": llama.parameters,
             "versions": {name: importlib.metadata.version(name) for name in packages},
-            "rows": [asdict(row) for row in rows],
+            "rows": [asdict(row) for row in shown],
             "refused": refused,
         }
         options.json.write_text(json.dumps(found, indent=2) + "\n")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gzip
 import json
 import os
 import random
@@ -25,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.data import tool_sets
 from toolgrammar.adapters.vllm import envelope, register
 from toolgrammar.core import ConstraintCache
-from toolgrammar.tools import ToolSet
 
 STEPS = 40
 
@@ -166,8 +165,7 @@ def main() -> None:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(options.tokenizer)
-    with gzip.open(options.data, "rt", encoding="utf-8") as lines:
-        sets = [ToolSet.from_any(json.loads(line)["functions"]).to_openai(closed=True) for line in lines]
+    sets = tool_sets(options.data)
     schemas = [tool["function"]["parameters"] for tools in sets for tool in tools]
     results: dict[str, Any] = {}
     for backend in options.backends if "rows" in options.parts else ():

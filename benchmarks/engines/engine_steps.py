@@ -21,7 +21,6 @@ process of its own, one after the other.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import random
@@ -36,6 +35,7 @@ from typing import Any
 import jsonschema
 
 from benchmarks.shared import results_io
+from benchmarks.shared.data import rows
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -295,13 +295,9 @@ def run_thinking(options: argparse.Namespace) -> dict[str, Any]:
 def requests(path: Path, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
     """What users say, and the tools."""
     found = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            if len(found) == count:
-                break
-            given = json.loads(line)
-            text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
-            found.append((text, ToolSet.from_any(given["functions"]).to_openai(closed=True)))
+    for given in rows(path)[:count]:
+        text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
+        found.append((text, ToolSet.from_any(given["functions"]).to_openai(closed=True)))
     return found
 
 

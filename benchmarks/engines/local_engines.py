@@ -12,8 +12,6 @@ rounding if it is below ``--tie``. The exit code is 1 if a call is invalid, or i
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import random
 import time
 from collections import Counter
@@ -21,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.bfcl_validity import failures
+from benchmarks.shared.data import rows
 from toolgrammar.core import ContextOverflowError, Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.tools import ToolSet
 
 
 def requests(path: Path, count: int) -> list[dict[str, Any]]:
     """Requests of a file, drawn by chance, the same each time."""
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        found = [json.loads(line) for line in file if line.strip()]
+    found = rows(path)
     return random.Random(0).sample(found, min(count, len(found)))
 
 

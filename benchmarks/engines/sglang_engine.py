@@ -14,7 +14,6 @@ schema that nobody can meet, all in one batch.
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib.util
 import json
 import os
@@ -29,7 +28,7 @@ from typing import Any
 import jsonschema
 
 from benchmarks.shared import results_io
-from toolgrammar.tools import ToolSet
+from benchmarks.shared.data import schemas_of
 
 TAG = {
     "type": "structural_tag",
@@ -114,11 +113,7 @@ def put_stand_ins(folder: Path) -> None:
 
 def asked(path: Path, count: int) -> list[dict[str, Any]]:
     """Constraints, as SGLang's sampling parameters have them."""
-    schemas: list[Any] = []
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            tools = ToolSet.from_any(json.loads(line)["functions"]).to_openai(closed=True)
-            schemas += [tool["function"]["parameters"] for tool in tools]
+    schemas = schemas_of(path)
     found = [{"json_schema": json.dumps(schema)} for schema in schemas[:count]]
     found += [{"json_schema": json.dumps(UNIQUE)}] * 4
     return [*found, {"regex": "[a-f]{3}-[0-9]{2}"}, {"ebnf": EBNF}, {"structural_tag": json.dumps(TAG)}]

@@ -13,18 +13,17 @@ reason.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 
+from benchmarks.shared.data import rows
 from benchmarks.shared.noise import NoiseBackend
 from toolgrammar.core import ToolGrammarError, Vocabulary
 from toolgrammar.core.models import Model
@@ -108,8 +107,7 @@ def main() -> int:
     options.add_argument("--formats", default="")
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
-    with gzip.open(asked.data, "rt", encoding="utf-8") as lines:
-        sets = [json.loads(line)["functions"] for line in islice(lines, asked.limit)]
+    sets = [row["functions"] for row in rows(asked.data)[: asked.limit]]
     results = {}
     for name in asked.formats.split(",") if asked.formats else format_names():
         outcome = results[name] = run(name, sets, asked.max_tokens)

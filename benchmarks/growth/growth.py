@@ -38,6 +38,7 @@ import numpy as np
 
 from benchmarks.masks import tool_sets
 from benchmarks.shared.cost_tables import draw_growth
+from benchmarks.shared.data import BFCL
 from benchmarks.shared.engines import Encode, LLGuidanceSteps
 from benchmarks.shared.engines import Ours as OursOfSchemas
 from benchmarks.shared.peers import tekken, tekken_file
@@ -325,7 +326,7 @@ def main() -> int:
     parser.add_argument(
         "--clock", choices=["cpu", "wall"], default="cpu", help="cpu: of this thread alone, for a machine that is busy"
     )
-    parser.add_argument("--data", type=Path, default=tool_sets.DATA, help="the BFCL sample, for its tools")
+    parser.add_argument("--data", type=Path, default=BFCL, help="the BFCL sample, for its tools")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/growth.json and the picture")
     options = parser.parse_args()
     if "fork" not in multiprocessing.get_all_start_methods():

@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import ctypes
 import gc
-import gzip
 import json
 import random
 import subprocess
@@ -24,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 MB = 2**20
 
 
@@ -47,12 +46,11 @@ def warm_vocabulary() -> Vocabulary:
 def tools(data: Path, count: int) -> list[Tool]:
     """The first tools of the sample, by name."""
     found: dict[str, Tool] = {}
-    with gzip.open(data, "rt") as file:
-        for line in file:
-            for tool in ToolSet.from_any(json.loads(line)["functions"]):
-                found.setdefault(tool.name, tool)
-                if len(found) == count:
-                    return list(found.values())
+    for row in rows(data):
+        for tool in ToolSet.from_any(row["functions"]):
+            found.setdefault(tool.name, tool)
+            if len(found) == count:
+                return list(found.values())
     raise SystemExit(f"the sample has {len(found)} tools, not {count}")
 
 
@@ -132,7 +130,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=1_000)
     parser.add_argument("--schemas", type=int, default=10_000)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=BFCL)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/memory.json")
     parser.add_argument("--part", choices=("10", "100", "schemas"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -142,9 +140,6 @@ def main() -> int:
     if options.part:
         print(json.dumps(union(options.data, int(options.part), options.calls)))
         return 0
-    if not options.data.is_file():
-        print("the BFCL sample is not here: give its path with --data; nothing was measured")
-        return 2
     report: dict[str, Any] = {"calls": options.calls, "schemas": options.schemas}
     for part in ("10", "100", "schemas"):
         command = [sys.executable, "-m", "benchmarks", "growth/memory", *sys.argv[1:], "--part", part]

@@ -15,7 +15,6 @@ same texts. Each text is checked to be valid at the end of its budget.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 import statistics
@@ -26,11 +25,11 @@ from typing import Any
 import jsonschema
 import numpy as np
 
+from benchmarks.shared.data import schemas_of
 from benchmarks.shared.results_io import show
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import ConstraintCache, Grammar, Vocabulary
-from toolgrammar.tools import ToolSet
 
 STEPS = 64
 
@@ -96,9 +95,7 @@ def main() -> None:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(options.tokenizer)
-    with gzip.open(options.data, "rt", encoding="utf-8") as lines:
-        sets = [ToolSet.from_any(json.loads(line)["functions"]).to_openai(closed=not options.open) for line in lines]
-    schemas = [tool["function"]["parameters"] for tools in sets for tool in tools]
+    schemas = schemas_of(options.data, closed=not options.open)
     report: dict[str, Any] = {}
     for count in options.rows:
         for most in options.max_tokens:

@@ -13,7 +13,6 @@ stopped goes on from there.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import random
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.answer_tables import NOTATIONS
+from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
 from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, ToolGrammarError
@@ -38,7 +38,6 @@ from toolgrammar.core.export.writers import written_as, written_as_regex
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "maskbench-all.jsonl.gz"
 #: Maximum number of characters of an instance that is judged.
 LENGTH = 4_000
 #: Maximum processor time in seconds for a schema in a notation, exporting, loading and judging.
@@ -192,14 +191,13 @@ def main() -> None:
     parser.add_argument("--model", help="a GGUF file with a byte-level vocabulary; without it, smollm2")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seconds", type=float, default=36_000, help="begin no further schema after that")
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=MASKBENCH_ALL)
     parser.add_argument("--only", help="the id of one schema")
     parser.add_argument("--sheets", type=Path)
     parser.add_argument("--keep", action="store_true", help="write results/exports.json")
     arguments = parser.parse_args()
     process = Process(arguments.model or str(PUBLISHED["smollm2"].pull()))
-    with gzip.open(arguments.data, "rt", encoding="utf-8") as lines:
-        cases = [json.loads(line) for line in lines]
+    cases = rows(arguments.data)
     cases = random.Random(7).sample(cases, len(cases))[: arguments.limit]
     cases = [case for case in cases if arguments.only in (None, case["id"])]
     done: dict[str, Any] = {}

@@ -14,7 +14,6 @@ The exit code is 1 if a text is cut open or not valid.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 from collections import Counter
@@ -26,6 +25,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 
+from benchmarks.shared import data
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import Constraint, Grammar, ToolGrammarError, Vocabulary, load_model
@@ -100,8 +100,7 @@ def main() -> int:
     vocabulary: Vocabulary = load_model("embedded").vocabulary
     spelling = Spelling(vocabulary, lambda text: list(text.encode()))
     tokens = spelling, Ends(spelling, vocabulary.eos)
-    with gzip.open(options.data, "rt", encoding="utf-8") as file:
-        lines = list(file)
+    lines = data.lines(options.data)
     counts: Counter[str] = Counter()
     for number, line in enumerate(lines[:: max(1, len(lines) // options.schemas)]):
         schema = json.loads(line)["schema"]

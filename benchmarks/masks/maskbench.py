@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import gzip
 import importlib.util
 import json
 import platform
@@ -44,12 +43,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.shared import data
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import machine
 from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 #: By the option: the clock of compiling, and that of masks.
 CLOCKS = {"wall": (time.perf_counter, time.perf_counter), "cpu": (time.process_time, time.thread_time)}
 TIMES = {"mask_and_accept_us": "mask + accept, us", "compile_and_first_mask_us": "compile + first mask, us"}
@@ -247,16 +246,10 @@ def main() -> int:
     parser.add_argument("--block", type=int, default=1, help="schemas that an engine is given at a time")
     parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
     parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
-    if not options.data.is_file():
-        console.print(f"{options.data} is not here; give --data")
-        return 2
-    with gzip.open(options.data, "rt") as file:
-        rows = [json.loads(line) for line in file]
-    if options.limit:
-        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
+    rows = data.rows(options.data, options.limit)
     _, encode = tekken()
     job, deadline = (__name__, "run"), options.deadline
     own = {"whitespace": options.whitespace, "property_order": options.order}

@@ -20,7 +20,6 @@ those of ``single`` also of all that the engine itself compiles, where its own h
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib.util
 import json
 import sys
@@ -30,7 +29,8 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.masks.maskbench import DATA, reason
+from benchmarks.masks.maskbench import reason
+from benchmarks.shared import data
 from benchmarks.shared.answer_tables import SPELLINGS
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
@@ -130,14 +130,10 @@ def main() -> int:
     parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
     parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/over_constraint.json")
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
-    if not options.data.is_file():
-        console.print(f"{options.data} is not here; give --data")
-        return 2
-    with gzip.open(options.data, "rt") as file:
-        rows = [row for row in map(json.loads, file) if any(test["valid"] for test in row["tests"])]
+    rows = [row for row in data.rows(options.data) if any(test["valid"] for test in row["tests"])]
     if options.limit:
         rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
     _, encode = tekken()

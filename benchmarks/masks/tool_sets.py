@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gzip
 import json
 import random
 import time
@@ -27,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import percentile, show
@@ -34,7 +34,6 @@ from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 FIXED = b'<tool_call>\n{"name": "'
 
 
@@ -42,18 +41,17 @@ def tools(data: Path, count: int) -> list[Tool]:
     """Distinct tools of the sample, in order, with names of their own."""
     seen: set[str] = set()
     named: dict[str, Tool] = {}
-    with gzip.open(data, "rt") as file:
-        for line in file:
-            for tool in ToolSet.from_any(json.loads(line)["functions"]):
-                if tool.fingerprint in seen:
-                    continue
-                seen.add(tool.fingerprint)
-                name, again = tool.name, 2
-                while name in named:
-                    name, again = f"{tool.name}_{again}", again + 1
-                named[name] = tool.renamed(name)
-                if len(named) == count:
-                    return list(named.values())
+    for row in rows(data):
+        for tool in ToolSet.from_any(row["functions"]):
+            if tool.fingerprint in seen:
+                continue
+            seen.add(tool.fingerprint)
+            name, again = tool.name, 2
+            while name in named:
+                name, again = f"{tool.name}_{again}", again + 1
+            named[name] = tool.renamed(name)
+            if len(named) == count:
+                return list(named.values())
     return list(named.values())
 
 
@@ -196,12 +194,9 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--xgrammar-requests", type=int, default=50)
     parser.add_argument("--peers", default="llguidance,xgrammar")
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=BFCL)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tool_sets.json")
     options = parser.parse_args()
-    if not options.data.is_file():
-        print("the BFCL sample is not here: give its path with --data; nothing was measured")
-        return 2
     pool = tools(options.data, options.tools)
     vocabulary, _ = tekken()
     engines: list[Any] = [Ours(vocabulary)]

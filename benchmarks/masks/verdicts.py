@@ -13,7 +13,6 @@ if number of schemas and deadline are the same.
 from __future__ import annotations
 
 import argparse
-import gzip
 import importlib.util
 import json
 from collections import Counter
@@ -23,7 +22,8 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.masks.maskbench import DATA, reason
+from benchmarks.masks.maskbench import reason
+from benchmarks.shared import data
 from benchmarks.shared.results_io import RESULTS, show
 from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import UnsatisfiableSchemaError
@@ -118,20 +118,14 @@ def kept_rows(settings: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> int:
     """Run the benchmark; 1 if this library accepts an invalid instance."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
     parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
     parser.add_argument("--peers", default=",".join(list(ENGINES)[1:]))
     parser.add_argument("--deadline", type=float, default=10, help="seconds that an engine may take for one schema")
     parser.add_argument("--sheets", type=Path, help="keep the verdicts about each schema, and go on from there")
     parser.add_argument("--keep", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
-    if not options.data.is_file():
-        print(f"{options.data} is not here; give --data")
-        return 2
-    with gzip.open(options.data, "rt") as file:
-        rows = [json.loads(line) for line in file]
-    if options.limit:
-        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
+    rows = data.rows(options.data, options.limit)
     workers = []
     for name in ("toolgrammar", *filter(None, options.peers.split(","))):
         if importlib.util.find_spec(name.replace("-", "_")) is None:

@@ -13,7 +13,6 @@ of the accepted values (``""`` accepts that it is left out); text is compared wi
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import time
@@ -25,6 +24,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 
+from benchmarks.shared.data import rows
 from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError
 from toolgrammar.core.conversation import TextDelta
 from toolgrammar.core.models import Model
@@ -55,10 +55,7 @@ class Case:
 
 def cases(path: Path, count: int) -> Iterator[Case]:
     """Yield requests with one call as the answer, spread over the file."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8") as file:
-        requests = [json.loads(line) for line in file if line.strip()]
-    single = [one for one in requests if len(one["answers"]) == 1 and len(one["question"][0]) == 1]
+    single = [one for one in rows(path) if len(one["answers"]) == 1 and len(one["question"][0]) == 1]
     step = max(1, len(single) // count)
     for first in range(step):  # those far apart come first
         for one in single[first::step]:
