@@ -29,6 +29,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from .basics.forks import shared_lock
+from .basics.recent_memo import memoised_if_short
 from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
 from .grammar import Grammar
 from .json import to_pointer, value_key
@@ -332,7 +333,7 @@ def _not_json(value: Any) -> tuple[str, str] | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)  # each derives states of its own
 def _strings_of(grammar: StringGrammar) -> Grammar:
     """Return the texts of a grammar of strings."""
     return Grammar(grammar.rules.build, ("strings", grammar))
@@ -384,7 +385,7 @@ def _for_python(pattern: str) -> str:
     return translated
 
 
-@lru_cache(maxsize=1_024)
+@memoised_if_short(1_024)
 def _search(pattern: str, text: str, written: str) -> bool:
     """Return True if some part of a text matches a pattern of Python's ``re``, which was ``written`` otherwise.
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core import Vocabulary
-from toolgrammar.core.basics import ENVELOPE_VERSION
+from toolgrammar.core.basics import ENVELOPE_VERSION, memoised_if_short
 from toolgrammar.core.conversation import needs_conversation, of_conversation, require_formed
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
@@ -275,7 +275,7 @@ def _tool_set(text: str) -> ToolSet:
     return ToolSet.from_any(json.loads(text))
 
 
-@lru_cache(maxsize=1_024)
+@memoised_if_short(1_024)
 def refusal(kind: str, text: str) -> str | None:
     """Return why a request cannot be met by any model, None if it can; kept, since agents repeat requests."""
     try:

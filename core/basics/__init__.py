@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .option_names import option_meant, require_known
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
-    from .recent_memo import RecentMemo, TextMemo
+    from .recent_memo import RecentMemo, TextMemo, memoised_if_short
     from .spans import Span, continued, has_contents
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "has_contents",
     "is_long",
     "logger_of",
+    "memoised_if_short",
     "option_meant",
     "pause",
     "report",
@@ -70,6 +71,7 @@ if not TYPE_CHECKING:
             "recent_memo": (
                 "RecentMemo",
                 "TextMemo",
+                "memoised_if_short",
             ),
         },
     )

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import lru_cache, wraps
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from .forks import shared_lock
 
 Value = TypeVar("Value")
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 #: Maximum of bytes that a memo takes whose keys are the JSON texts of schemas and tools.
 MAX_TEXT_BYTES = 32 * 2**20
+
+
+#: Maximum characters of arguments whose results `memoised_if_short` keeps.
+MAX_SHORT = 2_000
+
+
+def memoised_if_short(most: int) -> Callable[[Call], Call]:
+    """Return a decorator that memoises the results of a function of texts, or of tuples of texts.
+
+    Texts of others may be long: then the function is called each time, and nothing of them is kept.
+
+    Args:
+        most: maximum number of results.
+    """
+
+    def decorate(call: Call) -> Call:
+        known = lru_cache(maxsize=most)(call)
+
+        @wraps(call)
+        def remembered(*args: Any) -> Any:
+            return (known if sum(map(_characters, args)) <= MAX_SHORT else call)(*args)
+
+        return cast(Call, remembered)
+
+    return decorate
+
+
+def _characters(value: Any) -> int:
+    """Return the number of characters of a text or of a tuple of texts; 0 for other values."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    return sum(map(_characters, value)) if isinstance(value, tuple) else 0
 
 
 class RecentMemo(Generic[Value]):

@@ -30,6 +30,9 @@ _WHOLE = re.compile(
 )
 
 
+#: Maximum length of a name whose spelling is memoised.
+_MAX_SHORT = cython.declare(cython.int, 1_000)
+
 #: Maximum number of offsets in the text for which the names are memoised.
 _MAX_NAMED = cython.declare(cython.int, 8)
 
@@ -54,7 +57,7 @@ def _decoded(spelled: bytes) -> object:
         name: str = spelled[1 : len(spelled) - 1].decode("ascii")
         if name.isprintable() and len(spelled) > 1:
             return name
-    return _decoded_any(spelled)
+    return _decoded_any(spelled) if len(spelled) <= _MAX_SHORT else _decoded_any.__wrapped__(spelled)
 
 
 @lru_cache(maxsize=4096)  # shared by the process and bounded: a pure function
@@ -71,7 +74,7 @@ def _spelled(name: str) -> bytes:
     """Return a name as `json.dumps` writes it."""
     if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
         return b'"%b"' % name.encode("ascii")
-    return _spelled_any(name)
+    return _spelled_any(name) if len(name) <= _MAX_SHORT else json_bytes(name)
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..basics.recent_memo import memoised_if_short
 from ..errors import DecodingError
 from ..masks.bits import flags
 from ..masks.promised import take
@@ -76,7 +77,7 @@ class Speller:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self.spell = lru_cache(maxsize=_REMEMBERED_TEXTS)(self._spell)
+        self.spell = memoised_if_short(_REMEMBERED_TEXTS)(self._spell)
         self._longer_by = lru_cache(maxsize=_REMEMBERED_HEADS)(self._find_longer)
 
     @property

@@ -7,11 +7,16 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
+#: Maximum length of a key whose value is memoised.
+MAX_SHORT = 1_000
 
-@lru_cache(maxsize=4_096)
+
 def value_of_key(key: str) -> Any:
     """Return the value of a key."""
-    return json.loads(key)
+    return _short_value(key) if len(key) <= MAX_SHORT else json.loads(key)
+
+
+_short_value = lru_cache(maxsize=4_096)(json.loads)
 
 
 def value_key(value: Any) -> str:

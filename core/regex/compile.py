@@ -9,6 +9,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from ..basics.recent_memo import RecentMemo
 from ..language.terms import Terms
 from . import syntax
 from .assertions import search_language
@@ -45,14 +46,15 @@ DATA = Path(__file__).parent / "data" / "bytecode.txt"
 #: What every pattern with a back-reference has.
 _MAY_REFER = re.compile(r"\\[1-9k]")
 
-#: Maximum length of a pattern of which many are remembered: a schema is checked before it is lowered, and formats and
-#: the patterns that people copy are met in schema after schema.
-_SHORT = 100
-
 
 def regex_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
     """Return the bytecode of `regex_term`, which raises the same errors."""
-    return (_short_code if len(pattern) <= _SHORT else _long_code)(pattern, whole, bound)
+    key = pattern, whole, bound
+    code = _CODES.get(key)
+    if code is None:
+        code = computed_code(pattern, whole, bound)
+        _CODES.put(key, code, 200 + len(pattern) + len(code))
+    return code
 
 
 def computed_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
@@ -67,8 +69,9 @@ def computed_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
     return assemble(terms, search_language(terms, tree))
 
 
-_short_code = lru_cache(maxsize=4_096)(computed_code)
-_long_code = lru_cache(maxsize=256)(computed_code)
+#: Bytecode of patterns that were met lately, at most 16 MiB: a schema is checked before it is lowered, and formats and
+#: the patterns that people copy are met in schema after schema.
+_CODES: RecentMemo[bytes] = RecentMemo(4_352, 16 * 2**20)
 
 
 def row_name(pattern: str, whole: bool) -> str:

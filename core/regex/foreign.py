@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Literal
 
+from ..basics.recent_memo import memoised_if_short
 from ..errors import PatternError
 from . import parser as ecma
 from . import python as python_regex
@@ -13,7 +13,7 @@ from . import rust as rust_regex
 from .printer import to_text
 
 
-@lru_cache(maxsize=256)
+@memoised_if_short(256)
 def to_ecma(pattern: str | re.Pattern[str], syntax: Literal["rust", "python"]) -> str:
     r"""Return a pattern of ECMA-262 (with the ``u`` flag) that matches in the same texts.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
+from ..basics.recent_memo import RecentMemo
 from ..errors import GrammarError
 from ..language.images import Spelling, image
 from ..language.nodes import Nodes
@@ -79,12 +79,15 @@ def string_grammar(value: Any) -> StringGrammar:
         raise GrammarError(f"unknown syntax of a grammar: {syntax!r}", hint=f"use one of {', '.join(READERS)}")
     if not isinstance(definition, str):
         raise GrammarError(f"the definition is {type(definition).__name__}, not text", hint=f"for example {_EXAMPLE}")
-    return _read(syntax, definition)
+    known = _GRAMMARS.get((syntax, definition))
+    if known is None:
+        known = _read(syntax, definition)
+        _GRAMMARS.put((syntax, definition), known, 1_000 + RULES_BYTES * len(definition))
+    return known
 
 
-@lru_cache(maxsize=1_024)
 def _read(syntax: str, definition: str) -> StringGrammar:
-    """Return a grammar of a string, memoised by its text. Raise GrammarError for control tokens and schemas, which a
+    """Return a grammar of a string. Raise GrammarError for control tokens and schemas, which a
     string cannot contain."""
     rules = READERS[syntax](definition)
     rules.check()
@@ -95,3 +98,10 @@ def _read(syntax: str, definition: str) -> StringGrammar:
     if any(isinstance(part, Part) for expression in rules.rules.values() for part in walk(expression)):
         raise GrammarError("JSON of a schema is not allowed in a string", hint="write the rules of the JSON text")
     return StringGrammar(syntax, definition, rules)
+
+
+#: Bytes of rules for each character of their text (measured).
+RULES_BYTES = 100
+
+#: The grammars of strings that were met lately, at most 16 MiB.
+_GRAMMARS: RecentMemo[StringGrammar] = RecentMemo(1_024, 16 * 2**20)

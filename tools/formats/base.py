@@ -10,10 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal, Protocol
 
-from toolgrammar.core.basics import PropertyOrder, Whitespace
+from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short
 from toolgrammar.core.conversation import MALFORMED as MALFORMED
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
@@ -334,7 +333,7 @@ class WireFormat(ABC):
         """
 
 
-@lru_cache(maxsize=4_096)
+@memoised_if_short(4_096)
 def dump_name(name: str) -> str:
     """Return `dump_json` of a tool's name, cached: the same names come with each request."""
     return dump_json(name)

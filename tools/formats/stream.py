@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 
+from toolgrammar.core.basics import memoised_if_short
 from toolgrammar.core.conversation import Event
 from toolgrammar.core.errors import ParseError
 from toolgrammar.core.json import SPACES
@@ -72,7 +72,7 @@ def _beginnings(mark: str) -> str:
     return re.escape(mark[0]) + pattern
 
 
-@lru_cache(maxsize=1024)
+@memoised_if_short(1_024)
 def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
     """Return the compiled search for these marks, cached."""
     return MarkerSearch(marks)

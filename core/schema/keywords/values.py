@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from math import inf
 
+from ...basics.recent_memo import memoised_if_short
 from ...errors import (
     InvalidSchemaError,
     PatternError,
@@ -93,7 +93,7 @@ def is_json(value: object) -> bool:
     return True
 
 
-@lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
+@memoised_if_short(256)  # the patterns that people copy are met in schema after schema
 def pattern_problem(pattern: str, bounded: bool = False) -> UnsupportedSchemaError | InvalidSchemaError | None:
     """Return the error for a pattern that cannot be enforced, with the offset in the pattern; None if it can be.
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 import referencing
 import referencing.jsonschema
 
+from ...basics.recent_memo import memoised_if_short
+
 #: Schemas by address, for references that leave the document.
 Registry = referencing.Registry
 
 #: Addresses that were joined lately: many schemas use the same.
-_joined = lru_cache(maxsize=1_024)(urljoin)
+_joined = memoised_if_short(1_024)(urljoin)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from ...basics.recent_memo import memoised_if_short
 from ...errors import Place, SchemaWarning
 from ...json import to_pointer
 from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
@@ -169,13 +169,13 @@ _KEYWORDS_MEANT.update({_plain(name): name for name in ("$ref", "$defs")})
 _FORMATS_MEANT = {_plain(name): name for name in sorted(SPECIFIED)}
 
 
-@lru_cache(maxsize=512)
+@memoised_if_short(512)
 def nearest_keyword(name: str) -> str | None:
     """Return the keyword that is probably meant by an unknown name; None if there is no near one."""
     return _nearest(name, _KEYWORDS_MEANT, _FOREIGN)
 
 
-@lru_cache(maxsize=512)
+@memoised_if_short(512)
 def nearest_format(name: str) -> str | None:
     """Return the format that is probably meant by an unknown name; None if there is no near one."""
     return _nearest(name, _FORMATS_MEANT, _FOREIGN_FORMATS)

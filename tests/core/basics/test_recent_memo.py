@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
 
 from toolgrammar.core.basics.recent_memo import RecentMemo
+from toolgrammar.core.json.keys import value_of_key
+from toolgrammar.core.regex.foreign import to_ecma
+from toolgrammar.core.schema.read.unread import nearest_format, nearest_keyword
+from toolgrammar.tools.formats.base import dump_name
 
 
 def test_the_least_recently_used_value_goes_first() -> None:
@@ -54,3 +63,30 @@ def test_threads_share_a_memo() -> None:
     for thread in threads:
         thread.join()
     assert wrong == [] and len(memo.items()) == 8
+
+
+#: Calls that memoise what a request has, with arguments of so many characters that are new for each number.
+LONG: dict[str, Callable[[str], object]] = {
+    "value of a constant": lambda text: value_of_key(f'"{text}"'),
+    "unknown keyword": nearest_keyword,
+    "unknown format": nearest_format,
+    "Rust": lambda text: to_ecma(text, "rust"),
+    "name of a tool": dump_name,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_memoised_of_long_texts_is_bounded_in_bytes(name: str) -> None:
+    """Fifteen long texts, new ones each, leave no more in memory than a few of them."""
+    size = 3_000
+    for number in range(3):
+        LONG[name](f"{number:09}".ljust(size, "x"))
+    tracemalloc.start()
+    try:
+        for number in range(3, 18):
+            LONG[name](f"{number:09}".ljust(size, "x"))
+        gc.collect()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert held < 6 * size
