@@ -71,7 +71,7 @@ def read_requests(protocol: str, schema: dict[str, Any]) -> None:
     reader, asked, answer, tool = {
         "chat": (chat_completions.CHAT_COMPLETIONS, said, {"response_format": form}, as_tool(schema)),
         "responses": (
-            responses.Responses(responses.Memory()),
+            responses.Responses(),
             {"input": "x"},
             {"text": {"format": form}},
             {"type": "function", "name": "f", "parameters": arguments},

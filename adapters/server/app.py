@@ -138,7 +138,7 @@ class _Server:
         self._created = int(time.time())
         readers = _READING.max_running + _READING.max_long
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="toolgrammar-reader")
-        self._responses = responses.Responses(responses.Memory())
+        self._responses = responses.Responses()
         self._told = Told()
         protocols: tuple[Protocol, ...] = (
             CHAT_COMPLETIONS,

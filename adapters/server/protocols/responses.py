@@ -6,32 +6,15 @@ Source: the types of the ``openai`` package, version 2.
 from __future__ import annotations
 
 import base64
-import json
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.basics import shared_lock
 from toolgrammar.core.conversation import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    Finish,
     Generation,
     Message,
-    MessageBuilder,
     Part,
-    ReasoningDelta,
-    TextDelta,
-    TokenWritten,
-    ToolCall,
-    Usage,
-    arguments_text,
 )
 from toolgrammar.core.models import LocalModel, Model
 
@@ -42,119 +25,14 @@ from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Rows
 from . import openai_form
-from .base import Protocol, StreamWriter, frame
+from .base import Protocol, StreamWriter
 from .logprobs import LIKELIEST, checked
-
-#: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
-MAX_KEPT = 32 << 20
+from .response_events import SEARCH_CALL, Events, call_item, end_of, head_of, held_names, reasoning_item, text_item
+from .response_memory import Kept, Memory
 
 #: What a client may ask to have in an answer; all the rest is of tools that there are not here.
 _LOGPROBS = "message.output_text.logprobs"
 _SEALED = "reasoning.encrypted_content"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A response that is kept.
-
-    Attributes:
-        messages: the conversation, its answer included.
-        response: as its client got it.
-        found: the tools that the client's searches have found, as OpenAI-style dicts.
-    """
-
-    messages: tuple[Message, ...]
-    response: Mapping[str, Any]
-    found: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Approximate size in characters."""
-        return sum(map(_size, self.messages)) + len(json.dumps(self.response))
-
-
-class Memory:
-    """Responses by their ids; the least recently used go first.
-
-    Args:
-        max_characters: maximum size of all that is kept, in characters of text.
-    """
-
-    def __init__(self, max_characters: int = MAX_KEPT) -> None:
-        self._lock = shared_lock(self, "_lock", threading.Lock())
-        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
-        self._items: dict[str, tuple[str, Mapping[str, Any]]] = {}  # by id: the response that has it, and the item
-        self._max = max_characters
-        self._size = 0
-
-    def keep(self, name: str, one: Kept) -> None:
-        """Keep a response; others may have to go."""
-        size = one.size
-        with self._lock:
-            self._kept[name] = one, size
-            self._items.update({item["id"]: (name, item) for item in one.response.get("output", ())})
-            self._size += size
-            while self._size > self._max:
-                self._drop(next(iter(self._kept)))
-
-    def find(self, name: str, field: str | None = None) -> Kept:
-        """Return a response.
-
-        Args:
-            name: its id.
-            field: that names it in the request.
-
-        Raises:
-            RequestError: it is not kept any more, or never was (404).
-        """
-        with self._lock:
-            if name not in self._kept:
-                hint = "send the whole conversation as input" if field else None
-                raise RequestError("this response is not stored, or no longer", field=field, hint=hint, status=404)
-            self._kept.move_to_end(name)
-            return self._kept[name][0]
-
-    def item(self, name: str, field: str) -> Mapping[str, Any]:
-        """Return an item of the output of a response that is kept.
-
-        Args:
-            name: its id.
-            field: that names it in the request.
-
-        Raises:
-            RequestError: its response is not kept any more, or never was (404).
-        """
-        with self._lock:
-            if name not in self._items:
-                hint = "send the item itself"
-                raise RequestError("this item is not stored, or no longer", field=field, hint=hint, status=404)
-            response, item = self._items[name]
-            self._kept.move_to_end(response)
-            return item
-
-    def forget(self, name: str) -> None:
-        """Forget a response.
-
-        Raises:
-            RequestError: it is not kept any more, or never was (404).
-        """
-        self.find(name)
-        with self._lock:
-            self._drop(name)
-
-    def _drop(self, name: str) -> None:
-        if name in self._kept:
-            one, size = self._kept.pop(name)
-            self._size -= size
-            for item in one.response.get("output", ()):
-                self._items.pop(item["id"], None)
-
-
-def _size(message: Message) -> int:
-    """Return the approximate size of a message in characters."""
-    images = sum(len(getattr(part, "data", None) or "") for part in message.content if not isinstance(part, str))
-    calls = sum(len(call.name) + len(arguments_text(call)) for call in message.tool_calls)
-    return 100 + len(message.text) + len(message.reasoning or "") + images + calls
 
 
 # -- forms ---------------------------------------------------------------------------------------------------------
@@ -182,7 +60,7 @@ _HOSTED_ITEMS = (
 )
 #: The search of deferred tools, its call and its output.
 _SEARCH = "tool_search"
-_SEARCH_CALL, _SEARCH_OUTPUT = _SEARCH_ITEMS = ("tool_search_call", "tool_search_output")
+_SEARCH_OUTPUT = "tool_search_output"
 
 _OFFERED: Rows = {"defer_loading": rows.FLAG, "allowed_callers": rows.LIST}
 _CUSTOM_TOOL = Form({**parts.CUSTOM, **_OFFERED})
@@ -243,7 +121,7 @@ _ITEM = Choice(
             "encrypted_content": rows.TEXT(default=""),
             **_LABELS,
         },
-        _SEARCH_CALL: Choice(
+        SEARCH_CALL: Choice(
             "execution",
             {"server": None, "client": {"arguments": (rows.OBJECT | rows.TEXT)(default={}), **_SEARCHED}},
             "server",
@@ -271,7 +149,7 @@ class Responses(Protocol):
     """OpenAI's responses.
 
     Args:
-        memory: the conversations that a request may continue.
+        memory: the conversations that a request may continue; None: an empty one.
     """
 
     path = "/v1/responses"
@@ -307,8 +185,8 @@ class Responses(Protocol):
     names = MappingProxyType({"max_tokens": "max_output_tokens", "schema": "text.format"})
     streams_overflow = True
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: Memory | None = None) -> None:
+        self._memory = memory or Memory()
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
@@ -368,30 +246,30 @@ class Responses(Protocol):
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response."""
         (answer,) = answers
-        head = _head(asked)
-        held = _held(asked)
+        head = head_of(asked)
+        held = held_names(asked)
         told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, asked.details["seals"]
         is_cut = answer.finish_reason == "length" and not answer.tool_calls
         last = "incomplete" if is_cut else "completed"
         status = "completed" if answer.text else last
         output = [
-            *([_reasoning(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
-            *([_text(openai_form.new_id("msg_"), answer.text, last, told)] if answer.text else []),
+            *([reasoning_item(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
+            *([text_item(openai_form.new_id("msg_"), answer.text, last, told)] if answer.text else []),
             *(
-                _call(openai_form.new_id("fc_"), call, asked.details)
+                call_item(openai_form.new_id("fc_"), call, asked.details)
                 for call in answer.tool_calls
                 if call.name not in held or _shared.problem(call) is None
             ),
         ]
         note = _shared.note(answer, _shared.cut_places(answer.message, answer.cut))
-        response = {**head, **_end(answer.finish_reason, answer.usage, output), **note}
+        response = {**head, **end_of(answer.finish_reason, answer.usage, output), **note}
         self.keep(asked, response, answer.message)
         return response
 
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of response events."""
-        return _Events(asked, self)
+        return Events(asked, self.keep)
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in OpenAI's form."""
@@ -624,11 +502,6 @@ def _past_reasoning(fields: Fields) -> Message:
     return Message("assistant", reasoning=text or _unsealed(fields["encrypted_content"]) or None)
 
 
-def _sealed(text: str) -> str:
-    """Return reasoning as the text that clients hand back without reading it. It is no secret here."""
-    return base64.b64encode(text.encode("utf-8", "replace")).decode()
-
-
 def _unsealed(text: str) -> str:
     """Return the reasoning in such a text; empty for one of another server."""
     try:
@@ -644,232 +517,5 @@ _READERS = {
     "custom_tool_call": _custom_call,
     "custom_tool_call_output": _function_call_output,
     "reasoning": _past_reasoning,
-    _SEARCH_CALL: _search_call,
+    SEARCH_CALL: _search_call,
 }
-
-# -- responses -----------------------------------------------------------------------------------------------------
-
-
-def _held(asked: Asked) -> Collection[str]:
-    """Return the names of the tools whose calls come when they are whole, or not at all."""
-    return {*asked.details["custom"], asked.details["searches"]}
-
-
-def _head(asked: Asked) -> dict[str, Any]:
-    return {
-        "id": openai_form.new_id("resp_"),
-        "object": "response",
-        "created_at": int(time.time()),
-        "model": asked.model,
-        "error": None,
-        **asked.details["echo"],
-    }
-
-
-def _end(reason: str, usage: Usage, output: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how a response ended."""
-    is_cut = reason == "length"
-    return {
-        "status": "incomplete" if is_cut else "completed",
-        "incomplete_details": {"reason": "max_output_tokens"} if is_cut else None,
-        "output": output,
-        "usage": {
-            "input_tokens": usage.prompt_tokens,
-            "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
-            "output_tokens": usage.completion_tokens,
-            "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-            "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        },
-    }
-
-
-def _reasoning(name: str, text: str, status: str = "completed", *, seals: bool = False) -> dict[str, Any]:
-    content = [{"type": "reasoning_text", "text": text}] if text else []
-    made = {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
-    return {**made, "encrypted_content": _sealed(text)} if seals and text else made
-
-
-def _part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
-
-
-def _text(name: str, text: str, status: str = "completed", logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    content = [_part(text, logprobs)] if text else []
-    return {"type": "message", "id": name, "role": "assistant", "content": content, "status": status}
-
-
-def _call(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call, of a tool in a namespace as the client named it.
-
-    Arguments of a cut call do not parse, so that no client runs it.
-    """
-    if call.name == details["searches"]:
-        return {
-            "type": _SEARCH_CALL,
-            "id": name,
-            "call_id": call.id,
-            "execution": "client",
-            "arguments": dict(call.arguments or {}),
-            "status": "completed",
-        }
-    space, own = details["spaces"].get(call.name, (None, call.name))
-    named = {"name": own} if space is None else {"namespace": space, "name": own}
-    if call.name in details["custom"]:
-        return {"type": "custom_tool_call", "id": name, "call_id": call.id, **named, "input": parts.custom_input(call)}
-    return {
-        "type": "function_call",
-        "id": name,
-        "call_id": call.id,
-        **named,
-        "arguments": _shared.executable_text(call),
-        "status": "completed" if _shared.problem(call) is None else "incomplete",
-    }
-
-
-class _Events(StreamWriter):
-    """Writer of response events. One item is open at a time."""
-
-    def __init__(self, asked: Asked, protocol: Responses) -> None:
-        self._asked = asked
-        self._protocol = protocol
-        self._head = _head(asked)
-        self._built = MessageBuilder()
-        self._output: list[dict[str, Any]] = []
-        self._number = -1
-        self._tokens = None if asked.details["vocabulary"] is None else _shared.TextTokens(asked.details["vocabulary"])
-        self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
-        self._kind = ""  # of the open item
-        self._id = ""
-        self._text = ""
-        self._held = _held(asked)
-        self._is_held = False  # the open call
-
-    def begin(self) -> Iterable[str]:
-        """Return the response before its answer."""
-        response = {**self._head, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
-        yield self._frame("response.created", response=response)
-        yield self._frame("response.in_progress", response=response)
-
-    def event(self, index: int, event: Event) -> Iterable[str]:
-        """Return what one event becomes."""
-        self._built.add(event)
-        if isinstance(event, TokenWritten) and self._tokens is not None:
-            self._tokens.add(event)
-        elif isinstance(event, ReasoningDelta):
-            yield from self._open("reasoning")
-            yield from self._add("response.reasoning_text.delta", event.text)
-        elif isinstance(event, TextDelta):
-            yield from self._open("message")
-            yield from self._add("response.output_text.delta", event.text)
-        elif isinstance(event, CallStart):
-            yield from self._close()
-            self._kind, self._id = "function_call", openai_form.new_id("fc_")
-            self._is_held = event.name in self._held
-            if self._is_held:
-                return  # it comes when it is whole, or not at all
-            item = {
-                **_call(self._id, ToolCall(event.id, event.name, {}, raw=""), self._asked.details),
-                "status": "in_progress",
-            }
-            yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
-        elif isinstance(event, ArgumentsDelta):
-            if not self._is_held:
-                yield self._inner("response.function_call_arguments.delta", delta=event.text)
-        elif isinstance(event, CallEnd):
-            item = _call(self._id, event.call, self._asked.details)
-            if self._is_held:
-                yield from self._held_call(item, _shared.problem(event.call) is None)
-                return
-            if (reason := _shared.problem(event.call)) is not None:
-                yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
-            done = {"arguments": item["arguments"], "name": item["name"]}
-            yield self._inner("response.function_call_arguments.done", **done)
-            yield from self._done(item)
-        elif isinstance(event, Finish):
-            yield from self._close("incomplete" if event.reason == "length" else "completed")
-            message = self._built.message()
-            cut = _shared.cut_places(message, event.cut)
-            response = {**self._head, **_end(event.reason, event.usage, self._output)}
-            response |= _shared.note(event, cut)
-            self._protocol.keep(self._asked, response, message)
-            yield self._frame(f"response.{response['status']}", response=response)
-
-    def end(self) -> Iterable[str]:
-        """Return nothing: the last event says that it is the last."""
-        return ()
-
-    def failure(self, failure: Failure) -> Iterable[str]:
-        """Return the error, which SDKs raise because of its field ``error``; and the failed response, which Codex reads
-        instead."""
-        error = openai_form.error(failure)["error"]
-        told = {"code": error["code"], "message": error["message"]}
-        yield self._frame("error", error=error, **told, param=error["param"])
-        ended = {"status": "failed", "error": told, "incomplete_details": None, "output": self._output, "usage": None}
-        yield self._frame("response.failed", response={**self._head, **ended})
-
-    def _open(self, kind: str) -> Iterable[str]:
-        """Begin an item of text, unless one of this kind is open."""
-        if self._kind == kind:
-            return
-        yield from self._close()
-        self._kind, self._text, self._told = kind, "", []
-        self._id = openai_form.new_id("rs_" if kind == "reasoning" else "msg_")
-        item = (_reasoning if kind == "reasoning" else _text)(self._id, "", "in_progress")
-        yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
-        yield self._inner("response.content_part.added", content_index=0, part=self._part())
-
-    def _part(self) -> dict[str, Any]:
-        if self._kind == "reasoning":
-            return {"type": "reasoning_text", "text": self._text}
-        return _part(self._text, self._told)
-
-    def _add(self, kind: str, text: str) -> Iterable[str]:
-        self._text += text
-        logprobs: dict[str, Any] = {}
-        if self._kind == "message":
-            logprobs["logprobs"] = [] if self._tokens is None else self._tokens.told(self._tokens.take(text))
-            self._told += logprobs["logprobs"]
-        yield self._inner(kind, content_index=0, delta=text, **logprobs)
-
-    def _held_call(self, item: dict[str, Any], is_whole: bool) -> Iterable[str]:
-        """Return the call of a custom tool or of a search; one that was cut is left out, for no client could tell."""
-        self._kind = ""
-        if not is_whole:
-            return
-        if item["type"] == _SEARCH_CALL:
-            begun = {**item, "arguments": {}, "status": "in_progress"}
-            yield self._frame("response.output_item.added", output_index=len(self._output), item=begun)
-            yield from self._done(item)
-            return
-        begun = {**item, "input": ""}
-        yield self._frame("response.output_item.added", output_index=len(self._output), item=begun)
-        yield self._inner("response.custom_tool_call_input.delta", delta=item["input"])
-        yield self._inner("response.custom_tool_call_input.done", input=item["input"])
-        yield from self._done(item)
-
-    def _close(self, status: str = "completed") -> Iterable[str]:
-        """End the open item of text, if there is one."""
-        if self._kind not in ("reasoning", "message"):
-            return
-        is_text = self._kind == "message"
-        word = "response.output_text.done" if is_text else "response.reasoning_text.done"
-        yield self._inner(word, content_index=0, text=self._text, **({"logprobs": self._told} if is_text else {}))
-        yield self._inner("response.content_part.done", content_index=0, part=self._part())
-        yield from self._done(
-            _text(self._id, self._text, status, logprobs=self._told)
-            if is_text
-            else _reasoning(self._id, self._text, status, seals=self._asked.details["seals"])
-        )
-
-    def _done(self, item: dict[str, Any]) -> Iterable[str]:
-        yield self._frame("response.output_item.done", output_index=len(self._output), item=item)
-        self._output.append(item)
-        self._kind = ""
-
-    def _inner(self, kind: str, **fields: Any) -> str:
-        """Return an event inside the open item."""
-        return self._frame(kind, item_id=self._id, output_index=len(self._output), **fields)
-
-    def _frame(self, kind: str, **fields: Any) -> str:
-        self._number += 1
-        return frame({"type": kind, "sequence_number": self._number, **fields}, kind)

@@ -16,7 +16,7 @@ from toolgrammar.adapters.openai import client as openai_client
 from toolgrammar.adapters.server.asked import Served
 from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
 from toolgrammar.adapters.server.protocols.messages import MESSAGES
-from toolgrammar.adapters.server.protocols.responses import Memory, Responses
+from toolgrammar.adapters.server.protocols.responses import Responses
 from toolgrammar.adapters.server.unused import HEADER, pattern_of
 from toolgrammar.core import Message, ToolCall, load_model
 from toolgrammar.core.testing import ScriptedModel
@@ -202,11 +202,11 @@ def test_a_model_on_a_server_gets_the_schemas(remote: Served) -> None:
     anthropics = {"name": "book", "input_schema": BOOKING, "defer_loading": True}
     for protocol, body, row in (
         (
-            Responses(Memory(100)),
+            Responses(),
             {"input": "x", "tools": [{**FUNCTION, "defer_loading": True}]},
             "tools[].defer_loading",
         ),
-        (Responses(Memory(100)), {"input": "x", "tools": [space]}, "tools[].tools[].defer_loading"),
+        (Responses(), {"input": "x", "tools": [space]}, "tools[].tools[].defer_loading"),
         (CHAT_COMPLETIONS, {"messages": said, "tools": [inner]}, "tools[].defer_loading"),
         (MESSAGES, {"messages": said, "max_tokens": 9, "tools": [anthropics]}, "tools[].defer_loading"),
     ):

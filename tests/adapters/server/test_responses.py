@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from toolgrammar.adapters.openai import client
 from toolgrammar.adapters.server.fields import RequestError
-from toolgrammar.adapters.server.protocols.responses import Kept, Memory
+from toolgrammar.adapters.server.protocols.response_memory import Kept, Memory
 from toolgrammar.core import GenerateParams, Message, Model
 from toolgrammar.core.testing import ScriptedModel
 
