@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from ..read.keywords import KEYWORDS
-from .number_texts import MAX_VALUES, OF_NUMBERS, choice, integer_pattern, number_pattern
 
+#: Maximum number of alternatives of a pattern.
+MAX_VALUES = 1_000
 #: Maximum length of a pattern.
 _MAX_LENGTH = 20_000
 #: Maximum depth of nested schemas and references.
@@ -52,15 +54,12 @@ class _Patterns:
         kind = asked.pop("type", None)
         if "enum" in asked or "const" in asked:
             values = asked.pop("enum") if "enum" in asked else [asked.pop("const")]
-            return choice(_literal(value) for value in values[:MAX_VALUES]) if not asked else None
+            return _choice(_literal(value) for value in values[:MAX_VALUES]) if not asked else None
         if kind is None:
             return self._untyped(asked, depth)
         if kind in ("integer", "number"):
-            if not asked:
-                return INTEGER if kind == "integer" else NUMBER
-            if not asked.keys() <= OF_NUMBERS:
-                return None
-            return integer_pattern(asked) if kind == "integer" else number_pattern(asked)
+            is_free = all(_is_wide(word, value) for word, value in asked.items())
+            return (INTEGER if kind == "integer" else NUMBER) if is_free else None  # closer bounds have no easy pattern
         if kind in ("boolean", "null"):
             return {"boolean": "(?:true|false)", "null": "null"}[kind] if not asked else None
         if kind == "string":
@@ -79,7 +78,7 @@ class _Patterns:
             return self.of(self._definition(asked["$ref"]), depth + 1)
         if asked.keys() == {"anyOf"}:
             options = [self.of(option, depth + 1) for option in asked["anyOf"]]
-            return choice(option for option in options if option is not None)
+            return _choice(option for option in options if option is not None)
         return None
 
     def _array(self, asked: dict[str, Any], depth: int) -> str | None:
@@ -125,6 +124,17 @@ class _Patterns:
             ]
             body = f"(?:{'|'.join(starts)})?" if starts else ""
         return rf"\{{{body}\}}"
+
+
+def _is_wide(word: str, value: Any) -> bool:
+    """Return True if a keyword allows every number of the patterns `INTEGER` and `NUMBER`."""
+    return (word == "minimum" and value <= -(10**18)) or (word == "maximum" and value >= 10**18)
+
+
+def _choice(patterns: Iterable[str]) -> str | None:
+    """Return the pattern of any of the first `MAX_VALUES` patterns; None if there are none."""
+    options = dict.fromkeys(islice(patterns, MAX_VALUES))
+    return f"(?:{'|'.join(options)})" if options else None
 
 
 def _literal(value: Any) -> str:
