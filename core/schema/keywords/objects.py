@@ -12,6 +12,7 @@ from ..normal.conjunction import (
     Conjunction,
     Exists,
     Formula,
+    IfThenElse,
     ObjectPart,
     Objects,
     OnlyKeywordFails,
@@ -193,7 +194,7 @@ def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) ->
     """Return the row of a keyword that is a number of conditions."""
 
     def applied(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-        return schemas.dependent(list(conditions(located)), located, scopes)
+        return [IfThenElse(condition, needed, TRUE) for condition, needed in conditions(located)]
 
     def negation(schemas: Schemas, located: Located) -> Iterator[Formula]:
         for condition, needed in conditions(located):

@@ -159,11 +159,6 @@ class Schemas(Assertions, Protocol):
     def any_of(self, located: Located, options: tuple[SignedSchema, ...], scopes: tuple[Any, ...]) -> Formula:
         """Return the formula of a schema's ``anyOf``, given its options and the scopes that track evaluated parts."""
 
-    def dependent(
-        self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Any, ...]
-    ) -> list[Formula]:
-        """Return the formulas of several conditions of a schema, each with what must hold where it does."""
-
 
 class Check(Protocol):
     """Collector of the problems of one document (`check.problems`).

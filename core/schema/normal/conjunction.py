@@ -198,14 +198,12 @@ class Findings:
 
     Attributes:
         members: by name, the facts about a member's value (`prune.MemberFacts`).
-        is_void: True if a required member has no value; None: not computed yet.
         goals: by name, the goal of a required member; None: the object cannot have it.
         names: a term of the names that members may have; None: not computed yet.
         listed: the listed values of members; None: not computed yet.
     """
 
     members: dict[str, Any] = field(default_factory=dict)
-    is_void: bool | None = None
     goals: dict[str, Goal | None] = field(default_factory=dict)
     names: int | None = None
     listed: dict[str, frozenset[tuple[str, Any]]] | None = None

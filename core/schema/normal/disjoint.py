@@ -1,4 +1,9 @@
-"""Proofs that two schemas are disjoint: a ``oneOf`` of disjoint options is a plain union."""
+"""Proofs that two alternatives are disjoint, for values of each type: one function for each type, to a depth.
+
+While a normal form is expanded, alternatives are compared to depth 0, by facts alone: contradictory ones are dropped as
+they arise. The options of a ``oneOf`` are compared to a greater depth, by the normal forms of their parts: a ``oneOf``
+of disjoint options is a plain union.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,23 @@ from typing import Any, Union
 from ...basics.pauses import pause
 from ...errors import LimitError
 from ...regex.compile import regex_term
-from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, is_among, is_false, type_of
+from .conjunction import (
+    EVERY,
+    Conjunction,
+    Formula,
+    Goal,
+    Objects,
+    Strings,
+    in_both,
+    is_among,
+    is_false,
+    type_of,
+)
+from .conjunction import (
+    meet as meet_facts,
+)
 from .context import NormalForms
 from .parts import fixed_positions, item_goal, member_goal
-from .prune import MAX_POSITIONS
 from .strings import irregular, string_term
 
 #: Which values of a type may satisfy both of two unions: arrays of at most so many items, objects without a member of
@@ -25,6 +43,9 @@ Overlap = dict[str, Bound]
 
 NONE, ANY = -1, 2**62
 
+#: Maximum number of positions of items that are compared.
+MAX_POSITIONS = 64
+
 #: Maximum number of pairs of alternatives that are compared for one grammar; after that, only types are compared.
 MAX_PAIRS = 200_000
 
@@ -32,6 +53,37 @@ MAX_PAIRS = 200_000
 _DEPTH = 3
 
 _NOTHING: Mapping[str, Bound] = {}
+
+
+def are_disjoint(normaliser: NormalForms, left: Conjunction, right: Conjunction) -> bool:
+    """Return True if types, or facts about parts that must be there, show that no value satisfies both (False:
+    perhaps)."""
+    return (left.types & right.types).issubset(_disjoint_types(normaliser, left, right))
+
+
+def meet(normaliser: NormalForms, left: Conjunction, right: Conjunction) -> Conjunction | None:
+    """Return the conjunction of two alternatives; None if they are found to be disjoint, to depth 0."""
+    if left is EVERY:
+        return meet_facts(left, right)
+    disjoint = _disjoint_types(normaliser, left, right)
+    if disjoint:
+        types = left.types.difference(disjoint)
+        if types.isdisjoint(right.types):
+            return None
+        left = left.of_types(types)
+    both = meet_facts(left, right)
+    if both is not None:
+        normaliser.contradictions.inherit(both.objects, left.objects, right.objects)
+    return both
+
+
+def _disjoint_types(normaliser: NormalForms, left: Conjunction, right: Conjunction) -> list[str]:
+    """Return the compound types of which facts show that no value satisfies both alternatives."""
+    return [
+        kind
+        for kind, compare in _COMPOUND
+        if kind in left.types and kind in right.types and compare(normaliser, left, right, 0) == NONE
+    ]
 
 
 def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> Overlap:
@@ -148,14 +200,16 @@ def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
 
 def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
     """Return the maximum number of items of the arrays that satisfy both: less than the first position of which no item
-    satisfies both."""
+    satisfies both. To depth 0, only items that must be there are compared."""
     one, two = left.arrays, right.arrays
+    if not depth and (one is EVERY.arrays or two is EVERY.arrays):
+        return ANY
     least = max(one.fewest, two.fewest)
     most = min(ANY if one.most is None else one.most, ANY if two.most is None else two.most)
     if least > most:
         return NONE
     size = min(most, MAX_POSITIONS, 1 + max(fixed_positions(one), fixed_positions(two)))
-    for index in range(size if depth else 0):
+    for index in range(size if depth else min(size, least)):
         if _exclude(normaliser, item_goal(one, index), item_goal(two, index), depth - 1):
             return NONE if index < least else index
     return ANY
@@ -166,13 +220,17 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
     required members (to a ``depth``), or because no name is left for a member that must be there. Else return the name
     of an optional member for which both list different values, if there is one."""
     one, two = left.objects, right.objects
-    if normaliser.contradictions.between(one, two):
+    if not depth and (one is EVERY.objects or two is EVERY.objects):
+        return ANY
+    if not one.absent.isdisjoint(two.needed) or not two.absent.isdisjoint(one.needed):
         return NONE
-    least = max(one.least, two.least, len(one.needed | two.needed))
-    if least > min(ANY if one.most is None else one.most, ANY if two.most is None else two.most):
+    if normaliser.contradictions.member_differs(one, two):
         return NONE
     if depth == 0:
         return ANY
+    least = max(one.least, two.least, len(one.needed | two.needed))
+    if least > min(ANY if one.most is None else one.most, ANY if two.most is None else two.most):
+        return NONE
     shared: list[tuple[Goal, Goal]] = []
     for name in dict.fromkeys([*one.all_required, *two.all_required]):
         ours, theirs = _member(normaliser, one, name), _member(normaliser, two, name)
@@ -193,12 +251,14 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:
-    """Return True if no value satisfies both goals of a part; computed once for goals that mean the same."""
+    """Return True if no value satisfies both goals of a part; computed once for goals that mean the same. To a depth
+    below 0, only facts are compared."""
     if not lefts and not rights:
         return False
     contradictions = normaliser.contradictions
-    if contradictions.are_apart(lefts, rights):
-        return True
+    is_apart = contradictions.are_apart(lefts, rights)
+    if is_apart or depth < 0:
+        return is_apart
     key = contradictions.representative(lefts), contradictions.representative(rights), depth
     exclusive = normaliser.excluded.get(key)
     if exclusive is None:
@@ -271,3 +331,4 @@ def _strings_of(normaliser: NormalForms, formula: Formula) -> int:
 
 
 _KINDS = {"null": _same, "boolean": _same, "number": _numbers, "string": _strings, "array": _arrays, "object": _objects}
+_COMPOUND = (("object", _objects), ("array", _arrays))

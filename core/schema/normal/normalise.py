@@ -25,7 +25,6 @@ from .assertions import Assertions, asserted
 from .clauses import clauses, simplified
 from .conjunction import (
     EVERY,
-    TRUE,
     AllOf,
     AnyOf,
     Arrays,
@@ -39,7 +38,7 @@ from .conjunction import (
     negated,
     type_of,
 )
-from .disjoint import ANY, Bound, Overlap, common, suspects
+from .disjoint import ANY, Bound, Overlap, are_disjoint, common, meet, suspects
 from .negation import negation
 from .passed import Passed
 from .prune import Contradictions
@@ -59,8 +58,7 @@ MAX_STEPS = 40_000
 #: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
 
-#: Minimum number of dependencies that become demands instead of alternatives, and of options that an optional member
-#: tells apart.
+#: Minimum number of options that an optional member tells apart.
 _FEW = 4
 
 #: Maximum number of references in a row that are followed to find the negation of a schema.
@@ -202,7 +200,7 @@ class Normaliser(Assertions):
                 elif isinstance(formula, Conjunction):
                     if may_skip and contradictions.holds(conjunction, formula):
                         continue
-                    merged = contradictions.meet(conjunction, formula)
+                    merged = meet(self, conjunction, formula)
                     if merged is None:
                         break
                     conjunction = merged
@@ -218,7 +216,7 @@ class Normaliser(Assertions):
                         if isinstance(part, Conjunction):
                             taken += 1
                             self.steps += 1
-                            merged = contradictions.meet(conjunction, part)
+                            merged = meet(self, conjunction, part)
                             if merged is not None:
                                 todo.append((merged, steps, seen))
                         else:
@@ -417,7 +415,7 @@ class Normaliser(Assertions):
             own = condition if isinstance(condition, Conjunction) else None
         if own is None:
             return None
-        if self.contradictions.exclude(known, own):
+        if are_disjoint(self, known, own):
             return False
         return True if self.contradictions.holds(known, own) else None
 
@@ -435,7 +433,7 @@ class Normaliser(Assertions):
         own = self.assertions(located)
         if own is None:
             return None
-        merged = self.contradictions.meet(conjunction, own)
+        merged = meet(self, conjunction, own)
         if merged is None:
             return None
         if not KEYWORDS.applicators.isdisjoint(located.schema):
@@ -488,25 +486,6 @@ class Normaliser(Assertions):
         if not scopes:
             return AnyOf(options)
         return subsets(options, located, any(scope.broken for scope in scopes))
-
-    def dependent(
-        self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Scope, ...]
-    ) -> list[Formula]:
-        """Return the formulas of several implications (condition, consequence) of a schema: as demands, if alternatives
-        would multiply."""
-        found: list[Formula] = [IfThenElse(condition, needed, TRUE) for condition, needed in pairs]
-        if len(found) < _FEW or scopes:
-            return found
-        alternatives = [self._alternatives_of(needed) for _, needed in pairs]
-        if prod(2 if each is None else 1 + len(each) for each in alternatives) <= MAX_PRODUCT:
-            return found
-        for index, ((condition, _), holding) in enumerate(zip(pairs, alternatives, strict=True)):
-            absent = negated(condition)
-            if holding is not None and isinstance(absent, Conjunction):
-                demands = clauses((absent, *holding), self._open_objects)
-                if demands is not None:
-                    found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
-        return found
 
     def of_part(self, goal: Goal) -> list[Conjunction]:
         """Return alternatives of the goal of a part among which are all of its own: every ``oneOf`` is a union for the
@@ -636,11 +615,11 @@ class Normaliser(Assertions):
         for one, other in zip(facts, reversed(facts), strict=True):
             if one is None or other is None:
                 return None
-            before.append(None if before[-1] is None else self.contradictions.meet(before[-1], one))
-            after.append(None if after[-1] is None else self.contradictions.meet(other, after[-1]))
+            before.append(None if before[-1] is None else meet(self, before[-1], one))
+            after.append(None if after[-1] is None else meet(self, other, after[-1]))
         found: list[Conjunction | None] = []
         for left, right in zip(before[:-1], reversed(after[:-1]), strict=True):
-            found.append(None if left is None or right is None else self.contradictions.meet(left, right))
+            found.append(None if left is None or right is None else meet(self, left, right))
         return found
 
     def _denied(self, located: Located) -> Conjunction | None:

@@ -16,8 +16,7 @@ from ..read.keywords import KEYWORDS, Role
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, is_among, meet, type_of
-from .parts import item_goal
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, is_among, type_of
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -25,9 +24,6 @@ _COMPOUND = frozenset({"array", "object"})
 _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
-
-#: Maximum number of positions of items that are compared.
-MAX_POSITIONS = 64
 
 #: Maximum number of pairs of excluded values that are compared.
 _FEW = 1_000
@@ -90,11 +86,7 @@ _NEVER: _Values = frozenset({("never", None)})
 
 
 class Contradictions:
-    """Finder of contradictions and implications between the facts of one document.
-
-    Attributes:
-        meets: number of times that facts about one member were combined: a count of work.
-    """
+    """Finder of contradictions and implications between the facts about single members, in one document."""
 
     def __init__(self, assertions: Assertions) -> None:
         self._assertions = assertions
@@ -103,75 +95,19 @@ class Contradictions:
         self._meanings: dict[Located, object] = {}
         self._facts: dict[Formula, MemberFacts] = {}
         self._firsts: dict[object, Formula] = {}  # by meaning
-        self.meets = 0
 
-    def exclude(self, left: Conjunction, right: Conjunction) -> bool:
-        """Return True if types, or facts about members, show that no value satisfies both; False: not known."""
-        types = left.types & right.types
-        return not types or (types <= _COMPOUND and not types.difference(self._without_value(left, right)))
-
-    def meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
-        """Return the conjunction of two; None if they are found to exclude each other."""
-        if left is EVERY:
-            return meet(left, right)
-        empty = self._without_value(left, right)
-        if empty:
-            types = left.types.difference(empty)
-            if types.isdisjoint(right.types):
-                return None
-            left = left.of_types(types)
-        both = meet(left, right)
-        if both is not None:
-            self.inherit(both.objects, left.objects, right.objects)
-        return both
-
-    def _without_value(self, left: Conjunction, right: Conjunction) -> list[str]:
-        """Return the types of which facts about a part that must be there show that no value satisfies both."""
-        found: list[str] = []
-        if "object" in left.types and "object" in right.types and self.between(left.objects, right.objects):
-            found.append("object")
-        if "array" in left.types and "array" in right.types and self._no_item(left.arrays, right.arrays):
-            found.append("array")
-        return found
-
-    def _no_item(self, left: Arrays, right: Arrays) -> bool:
-        """Return True if facts about an item that must be there show that no array satisfies both; False: not known."""
-        if not left.parts or not right.parts:
-            return False
-        fixed = 1 + max([len(part.prefix) for part in right.parts])
-        for index in range(min(fixed, max(left.fewest, right.fewest), MAX_POSITIONS)):
-            if self.are_apart(item_goal(left, index), item_goal(right, index)):
-                return True
-        return False
-
-    def between(self, left: Objects, right: Objects) -> bool:
-        """Return True if facts about a required member show that no object satisfies both; False: not known."""
-        if left is _ANY_OBJECT or right is _ANY_OBJECT:
-            return False
-        ours = left.needed
-        theirs = right.needed
-        if (left.absent and not left.absent.isdisjoint(theirs)) or (right.absent and not right.absent.isdisjoint(ours)):
-            return True
-        if self._is_void(right):
-            return True
-        # A member that one side does not mention is unconstrained there.
-        here = left.named
-        there = right.named
-        for name in ours:
-            if name in there and name in here and self._differ(left, right, name):
-                return True
-        for name in theirs:
-            if name in here and name in there and name not in ours and self._differ(left, right, name):
-                return True
-        return False
+    def member_differs(self, left: Objects, right: Objects) -> bool:
+        """Return True if no value of some required member satisfies what is known of it in both (False: perhaps)."""
+        here, there = left.named, right.named
+        return any(
+            name in here and name in there and self._differ(left, right, name) for name in left.needed | right.needed
+        )
 
     def _differ(self, left: Objects, right: Objects, name: str) -> bool:
-        """Return True if no value of a member satisfies what is facts of it here and there."""
-        here = self._values_of(left, name)
-        if here is not None:
-            there = self._values_of(right, name)
-            if there is not None and here.isdisjoint(there):  # as usual where a constant distinguishes
-                return True
+        """Return True if no value of a member satisfies what is known of it here and there."""
+        here, there = self._values_of(left, name), self._values_of(right, name)
+        if here is not None and there is not None and here.isdisjoint(there):  # as usual where a constant distinguishes
+            return True
         return self._of(left, name).meet(self._of(right, name)).is_false()
 
     def _values_of(self, objects: Objects, name: str) -> _Values | None:
@@ -187,17 +123,6 @@ class Contradictions:
             if listed is not None:
                 found = listed if found is None else found & listed
         return found
-
-    def _is_void(self, objects: Objects) -> bool:
-        """Return True if a required member has no value by the facts of these objects alone; computed once."""
-        findings = objects.findings
-        if findings.is_void is None:
-            findings.is_void = False
-            for name in objects.needed:
-                if self._of(objects, name).is_false():
-                    findings.is_void = True
-                    break
-        return findings.is_void
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, _Values]:
         """Return the listed values of each member that every one of some alternatives requires and lists values of;
@@ -354,7 +279,6 @@ class Contradictions:
         if found is None:
             found = _NOTHING
             for formula in _formulas(objects, name):
-                self.meets += 1
                 found = found.meet(self._fact(formula))
             known[name] = found
         return found
