@@ -1,9 +1,8 @@
-"""Pruning of contradictory and subsumed alternatives while a normal form is expanded.
+"""Facts about single members: contradictions and implications that are known without a normal form.
 
-If a constant member distinguishes n alternatives (``if`` kind ``then`` schema, for each kind; ``oneOf`` of objects,
-each of one kind), almost all combinations require two kinds at once. With contradictions dropped as they arise, n
-alternatives remain; multiplied out first, there would be 2^n. And an alternative that already implies one option of a
-union is not forked.
+Where a constant member distinguishes n alternatives (``oneOf`` of objects, each of one kind), almost all combinations
+of two unions require two kinds at once. With contradictions dropped as they arise (`disjoint.meet`), n alternatives
+remain; multiplied out, there would be n². And an alternative that already implies one option of a union is not forked.
 """
 
 from __future__ import annotations
