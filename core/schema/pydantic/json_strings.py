@@ -128,7 +128,7 @@ class _Patterns:
 
 def _is_wide(word: str, value: Any) -> bool:
     """Return True if a keyword allows every number of the patterns `INTEGER` and `NUMBER`."""
-    return (word == "minimum" and value <= -(10**18)) or (word == "maximum" and value >= 10**18)
+    return bool(value <= -(10**18) if word == "minimum" else word == "maximum" and value >= 10**18)
 
 
 def _choice(patterns: Iterable[str]) -> str | None:
