@@ -28,7 +28,7 @@ from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..read.resolve import Document
-from .vast import MAX_LEAST_TEXT, LeastSizes
+from .vast import MAX_LEAST_TEXT, LeastSizes, MostParts
 
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
@@ -47,6 +47,8 @@ UNCOUNTED = 128  # it makes alternatives that are not
 
 #: Rows of the keywords that list schemas of the same value.
 _JOINED = tuple(row for row in KEYWORDS.values() if row.join is not None)
+
+_UPPER_COUNTS = tuple(row.name for row in KEYWORDS.values() if row.shape is Shape.UPPER_COUNT)
 
 #: Keywords with schemas of the same value that do not depend on a member's name.
 _IN_PLACE = KEYWORDS.named(shapes=(Shape.ALTERNATIVES, Shape.SCHEMA), roles=(Role.SAME_VALUE,))
@@ -147,7 +149,8 @@ class _Pass:
         self.deep: list[Located] = []
         self.large: list[Located] = []
         self.product = 1.0
-        self.has_references = False
+        self.counted = 1.0  # the product of all counts: no value needs more parts, but for references
+        self.references = 0
 
     def run(self) -> list[Problem]:
         """Return all problems, and set what the document knows by its check."""
@@ -165,10 +168,13 @@ class _Pass:
         if clean:
             self._expand()
         if self.large and not self.found:
-            if self.has_references:
+            if self.references:
                 self._multiply()
             if self.product * self.entries > FEW_PARTS:
                 self._vast()
+        bound = self.counted * PER_REFERENCE**self.references
+        if clean and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
+            self.document.may_be_vast = MostParts(self.document, self.failing).of(self.document.root) > FEW_PARTS
         return self.found
 
     def _multiply(self) -> None:
@@ -227,10 +233,20 @@ class _Pass:
                 self.malformed.add(located.key)
                 return False
             self.found += self.refused
-            if self.is_leaf:
+            if not self.is_leaf:
+                self.deep.append(located)
+            elif positive:
                 return True
-            self.deep.append(located)
+        if not positive:
+            self._need_more(schema)
         return self._descend(located, schema, positive)
+
+    def _need_more(self, schema: Any) -> None:
+        """Raise ``counted`` for the upper counts of a subschema that may fail: then a value has more parts than they
+        allow."""
+        for keyword in _UPPER_COUNTS:
+            if keyword in schema and not self.table[keyword][0] & UNKNOWN:
+                self.counted *= 1 + min(schema[keyword], MAX_LEAST_TEXT)
 
     # -- is it well-formed (see `Check`) -----------------------------------------------------------------------
 
@@ -271,6 +287,7 @@ class _Pass:
         """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
         times: so its shortest text may be long (see `_vast`)."""
         self.product *= count
+        self.counted *= count
         self.large.append(located)
 
     # -- its subschemas ----------------------------------------------------------------------------------------
@@ -299,7 +316,7 @@ class _Pass:
                     broken = True
                     continue
                 if target is not None:
-                    self.has_references = True
+                    self.references += 1
                     # Each value has the parts that the target needs: see `_vast`.
                     if _refers(target.schema) or (self.large and self.large[len(self.large) - 1] is located):
                         self.product *= PER_REFERENCE

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from math import inf
 from typing import Any
 
 from ..keywords.arrays import array_length
 from ..keywords.objects import object_length
 from ..keywords.strings import string_length
-from ..read.keywords import KEYWORDS, Shape
+from ..normal.least_texts import MAX_LEAST_TEXT, least_text
+from ..read.keywords import KEYWORDS, Role, Shape
 from ..read.located import Located
 from ..read.resolve import Document
-
-#: Maximum number of bytes of the shortest text of a value, as far as the lower bound here shows it. Shortest
-#: completions may be longer (`automaton.lazy_dfa.MAX_TEXT`), as the text of a value can be a string inside another
-#: text.
-MAX_LEAST_TEXT = 4_000_000
 
 #: Nesting from which on a part counts as one byte. With two items on each level, the bound exceeds the maximum before
 #: that.
@@ -76,7 +73,7 @@ class LeastSizes:
         for row in _LISTING:
             if row.name in schema and self.document.knows(row.name):
                 values = schema[row.name] if row.shape is Shape.VALUES else (schema[row.name],)
-                bound = max(bound, min(map(_length, values), default=1))
+                bound = max(bound, min(map(least_text, values), default=1))
         if "type" not in schema:
             return bound
         types = self.value(schema, "type", "any")
@@ -89,12 +86,63 @@ class LeastSizes:
         return _WORDS.get(name, 1) if length is None else length(self, located)
 
 
-def _length(value: Any) -> int:
-    """Return a lower bound of the length of a JSON value."""
-    if isinstance(value, str):
-        return 2 + len(value)
-    if isinstance(value, (list, tuple)):
-        return 2 + sum([_length(each) for each in value])
-    if isinstance(value, Mapping):
-        return 2 + sum([3 + len(name) + _length(inner) for name, inner in value.items()])
-    return 1
+class MostParts:
+    """Upper bounds of the numbers of subschemas that shortest values of a subschema need: as if all of them were
+    needed, as often as a count says. References multiply what they lead to.
+
+    Args:
+        document: the schema; its subschemas are well-formed.
+        failing: the keys of the subschemas that may have to fail: their upper counts are lower ones then.
+    """
+
+    def __init__(self, document: Document, failing: Collection[object]) -> None:
+        self.document = document
+        self._failing = failing
+        self._known: dict[object, tuple[float, float]] = {}
+        self._depth = 0
+
+    def of(self, located: Located) -> float:
+        """Return the bound; 1 inside of itself, and infinity where the nesting is too deep."""
+        parts, times = self._of(located)
+        return parts * times
+
+    def _of(self, located: Located) -> tuple[float, float]:
+        """Return the bound as a product, whose second factor is that of the counts of the value itself."""
+        schema = located.schema
+        if not isinstance(schema, Mapping):
+            return 1, 1
+        found = self._known.get(located.key)
+        if found is not None:
+            return found
+        if self._depth == _MAX_DEPTH:
+            return inf, 1
+        self._known[located.key] = 1, 1
+        self._depth += 1
+        parts, times = 1.0, 1.0
+        for keyword, value in schema.items():
+            row = KEYWORDS.get(keyword)
+            if row is None or keyword not in KEYWORDS.constraining or not self.document.knows(keyword):
+                continue
+            if row.shape is Shape.LOWER_COUNT:
+                times *= max(1, value)
+            elif row.shape is Shape.UPPER_COUNT:
+                times *= 1 + min(value, MAX_LEAST_TEXT) if located.key in self._failing else 1
+            elif row.role in (Role.REFERENCE, Role.SAME_VALUE):
+                for inner in self._in_place(located, keyword, value):
+                    more, often = self._of(inner)
+                    parts += more
+                    times *= often
+            elif row.within is not None or row.shape <= Shape.DEPENDENCIES:
+                for steps, inner in KEYWORDS.subschemas(keyword, value):
+                    parts += self.of(located.below(inner, (keyword, *steps)))
+        self._depth -= 1
+        self._known[located.key] = parts, times
+        return parts, times
+
+    def _in_place(self, located: Located, keyword: str, value: Any) -> Iterator[Located]:
+        """Yield the subschemas of a keyword that are about the same value."""
+        if KEYWORDS[keyword].role is Role.REFERENCE:
+            yield self.document.resolve(located, keyword)
+        else:
+            for steps, inner in KEYWORDS.subschemas(keyword, value):
+                yield located.below(inner, (keyword, *steps))

@@ -34,6 +34,7 @@ from ..normal.conjunction import (
     type_of,
 )
 from ..normal.inhabited import Inhabited
+from ..normal.least_texts import LeastTexts, too_long
 from ..normal.normalise import Normaliser
 from ..normal.parts import item_goal
 from ..normal.strings import irregular, string_term
@@ -134,7 +135,8 @@ class Lowering:
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}  # see `_written_as`, by goal and key of the value
         self._known: dict[Goal, int] = {}
         self._subschemas: dict[object, int] = {}  # by key, which holds as long as the subschema is kept
-        self._kept: list[Located] = []
+        self._seen: list[Located] = []
+        self._kept: dict[Goal, list[Conjunction]] = {}
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
         self.here: Located | None = None
@@ -145,6 +147,7 @@ class Lowering:
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
         self._plain_integers = document.age == 0 or options.plain_integers
+        self._least_texts = LeastTexts(self._alternatives) if document.may_be_vast else None
 
     @property
     def numbers(self) -> Numbers:
@@ -208,7 +211,7 @@ class Lowering:
         known = self._subschemas.get(located.key)
         if known is not None:
             return known
-        self._kept.append(located)
+        self._seen.append(located)
         node = self._described(located)
         self._subschemas[located.key] = node
         return node
@@ -323,7 +326,23 @@ class Lowering:
         return self.listed(found) if found else None
 
     def branches(self, goal: Goal) -> list[Conjunction]:
-        """Return the alternatives of a goal; computed once."""
+        """Return the alternatives of a goal, without those whose values are too long for any model (which counts as a
+        limit that was exceeded); computed once."""
+        if self._least_texts is None:
+            return self._alternatives(goal)
+        kept = self._kept.get(goal)
+        if kept is None:
+            branches = self._alternatives(goal)
+            kept = self._kept[goal] = self._least_texts.kept(branches)
+            if len(kept) < len(branches):
+                sizes = [self._least_texts.of(branch) for branch in branches]
+                self.nodes.exceed(placed(too_long(max(sizes)), self.here))
+                if not kept:
+                    raise too_long(min(sizes))
+        return kept
+
+    def _alternatives(self, goal: Goal) -> list[Conjunction]:
+        """Return all alternatives of a goal; computed once."""
         branches = self.normaliser.expanded.get(goal)
         if branches is None:
             branches = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))

@@ -60,6 +60,7 @@ class Document:
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: approximate number of keywords, names and listed values; set by the check.
         has_common: it has a format or a bound of `common_values`; set by the check.
+        may_be_vast: counts and references multiply so far that a value may be too long for any model; set by the check.
         disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
         is_live: see below.
 
@@ -91,6 +92,7 @@ class Document:
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
         self.has_common = False
+        self.may_be_vast = False
         self.disjoint: set[int] = set()
         self._targets: dict[str, Located] = {}  # by reference
         # by the key of a schema with an address of its own: the scope inside it, in a tuple; None: the same as around

@@ -198,3 +198,72 @@ def test_every_limit_of_a_part(
     assert grammar.narrowed
     with pytest.raises(ToolGrammarError):
         _ = Grammar.from_json_schema({**schema, "type": ["array", "object"]}).bind(VOCABULARY)
+
+
+#: Values of which no model finishes one, each in a form that has no lower count: the failure of an upper bound, alone or
+#: level by level, and parts that are needed in ways that the check of the document does not multiply.
+VAST: dict[str, Any] = {
+    "characters": {"type": "string", "not": {"maxLength": 1e300}},
+    "items": {"type": "array", "not": {"maxItems": 10**9}},
+    "members": {"type": "object", "not": {"maxProperties": 10**7}},
+    "contained items": {"type": "array", "not": {"contains": {"const": 1}, "maxContains": 1e300, "minContains": 0}},
+    "else": {"type": "string", "if": {"maxLength": 10**8}, "then": False, "else": {"minLength": 2}},
+    "lists in lists": {
+        "type": "array",
+        "not": {"maxItems": 9_000},
+        "items": {"type": "array", "not": {"maxItems": 9_000}},
+    },
+    "lists on forty levels": {
+        "$ref": "#/$defs/l0",
+        "$defs": {
+            **{
+                f"l{n}": {"type": "array", "not": {"maxItems": 1}, "items": {"$ref": f"#/$defs/l{n + 1}"}}
+                for n in range(40)
+            },
+            "l40": {"type": "null"},
+        },
+    },
+    "members on forty levels": {
+        "$ref": "#/$defs/m0",
+        "$defs": {
+            **{
+                f"m{n}": {
+                    "type": "object",
+                    "properties": {name: {"$ref": f"#/$defs/m{n + 1}"} for name in "ab"},
+                    "not": {"anyOf": [{"not": {"required": ["a"]}}, {"properties": {"b": False}}]},
+                }
+                for n in range(40)
+            },
+            "m40": {"type": "null"},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("kind", VAST)
+def test_values_that_no_model_finishes(kind: str, order: Any) -> None:
+    """Values that are too long only because an upper bound must fail are left out and told, alone they are refused when
+    the schema is bound, and every text that is accepted can be finished."""
+    vast = {key: value for key, value in VAST[kind].items() if key != "$defs"}
+    shared = {"$defs": VAST[kind].get("$defs", {})}
+    for whole in (vast, {"type": "object", "properties": {"a": vast}, "required": ["a"]}):
+        with pytest.raises(LimitError, match="no model writes"):
+            _ = Grammar.from_json_schema({**whole, **shared}, property_order=order).program
+    beside = {"type": ["integer", "object"], "maxProperties": 1}
+    for whole in ({"anyOf": [beside, vast]}, {"type": "object", "properties": {"a": {"anyOf": [vast, beside]}}}):
+        grammar = Grammar.from_json_schema({**whole, **shared}, property_order=order, whitespace="flexible")
+        assert grammar.matches("1") == ("anyOf" in whole)
+        for begin in (b"", b"[", b'"', b"{", b'{"a": ', b'{"a": [[', b'{"a": {"a": {"a', b'{"ab": 1'):
+            if grammar.begins(begin.decode()):
+                assert len(write(grammar, begin, seed=len(begin), length=12)) < 200
+        (told,) = {problem.left_out for problem in grammar.narrowed}
+        assert told == "what exceeds this limit" and "no model writes" in str(grammar.narrowed[0])
+
+
+def test_an_option_that_only_vast_strings_satisfy() -> None:
+    """Strings that a oneOf allows beyond a huge maximum are left out, and its other values are written."""
+    schema = {"oneOf": [{"type": "string", "maxLength": 1e300}, {"type": ["string", "object"]}]}
+    for order in ("schema", "any"):
+        grammar = Grammar.from_json_schema(schema, property_order=order, whitespace="flexible")
+        assert grammar.matches("{}") and not grammar.begins('"') and grammar.narrowed

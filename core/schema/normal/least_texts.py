@@ -1,0 +1,136 @@
+"""Lower bounds of the lengths of values, by their normal form: alternatives that no model can finish are left out.
+
+The check of a document (`check.vast`) sees the counts that keywords ask for. Counts that follow from the failure of
+others (``not``, ``oneOf``, ``if``) show in the normal form only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ...errors import LimitError
+from .conjunction import Arrays, Conjunction, Formula, Goal, Objects
+from .parts import fixed_positions, item_goal
+
+#: Maximum number of bytes of the shortest text of a value, as far as the lower bound here shows it. Shortest
+#: completions may be longer (`automaton.lazy_dfa.MAX_TEXT`), as the text of a value can be a string inside another
+#: text.
+MAX_LEAST_TEXT = 4_000_000
+
+#: Nesting from which on a part counts as one byte, and the maximum number of items that are looked at one by one.
+MAX_DEPTH, MAX_ITEMS = 64, 64
+
+#: A larger number of bytes is not told.
+_MUCH = 10**9
+
+_WORDS = {"null": 4, "boolean": 4, "number": 1}
+
+
+class LeastTexts:
+    """Lower bounds of the values of the goals of one document.
+
+    Args:
+        branches: returns the alternatives of a goal.
+    """
+
+    def __init__(self, branches: Callable[[Goal], list[Conjunction]]) -> None:
+        self._branches = branches
+        self._known: dict[Goal, int] = {}
+        self._depth = 0
+
+    def kept(self, branches: list[Conjunction]) -> list[Conjunction]:
+        """Return the alternatives of which a model may finish a value, as far as the lower bound shows it."""
+        return [branch for branch in branches if self.of(branch) <= MAX_LEAST_TEXT]
+
+    def of(self, branch: Conjunction) -> int:
+        """Return a number of bytes that each value of an alternative has at least."""
+        if branch.values is not None:
+            return min(map(least_text, branch.values), default=1)
+        return min([self._of_type(kind, branch) for kind in branch.types], default=1)
+
+    def _of_type(self, kind: str, branch: Conjunction) -> int:
+        if kind == "string":
+            return 2 + branch.strings.least
+        if kind == "array":
+            return self._array(branch.arrays)
+        return self._object(branch.objects) if kind == "object" else _WORDS[kind]
+
+    def _array(self, arrays: Arrays) -> int:
+        count = arrays.fewest
+        listed = min(count, fixed_positions(arrays), MAX_ITEMS)
+        size = sum([self._goal(item_goal(arrays, index)) for index in range(listed)])
+        if count > listed:
+            size += (count - listed) * (self._goal(item_goal(arrays, count - 1)) if listed < MAX_ITEMS else 1)
+        for part in arrays.contains:
+            size = max(size, part.least * self._goal((part.formula,)) if part.least else 0)
+        return 2 + size + max(0, count - 1)
+
+    def _object(self, objects: Objects) -> int:
+        names = objects.needed
+        size = sum([4 + len(name) + self._goal(tuple(_formulas(objects, name))) for name in names])
+        others = objects.least - len(names)
+        if others > 0:
+            longest = max([self._name(formula) for formula in objects.names], default=0)
+            size += others * (5 + longest)
+        return max(2, 1 + size)
+
+    def _name(self, formula: Formula) -> int:
+        """Return a lower bound of the length of the strings of a formula."""
+        found = [
+            min([len(word) for word in branch.values if isinstance(word, str)], default=0)
+            if branch.values is not None
+            else branch.strings.least
+            for branch in self._alternatives((formula,))
+            if "string" in branch.types
+        ]
+        return min(found, default=0)
+
+    def _goal(self, goal: Goal) -> int:
+        """Return a number of bytes that each value of a goal has at least; 1 inside of itself."""
+        found = self._known.get(goal)
+        if found is None and self._depth < MAX_DEPTH:
+            self._known[goal] = 1
+            self._depth += 1
+            try:
+                found = min([self.of(branch) for branch in self._alternatives(goal)], default=1)
+            finally:
+                self._depth -= 1
+            self._known[goal] = found
+        return found or 1
+
+    def _alternatives(self, goal: Goal) -> list[Conjunction]:
+        try:
+            return self._branches(goal)
+        except LimitError:  # of a part that no text may reach
+            return []
+
+
+def least_text(value: Any) -> int:
+    """Return a lower bound of the length of a JSON value."""
+    if isinstance(value, str):
+        return 2 + len(value)
+    if isinstance(value, (list, tuple)):
+        return 2 + sum([least_text(each) for each in value])
+    if isinstance(value, Mapping):
+        return 2 + sum([3 + len(name) + least_text(inner) for name, inner in value.items()])
+    return 1
+
+
+def too_long(size: int) -> LimitError:
+    """Return the error for values that are too long for any model."""
+    return LimitError(
+        f"each value has at least {min(size, _MUCH):,} bytes, and no model writes more than {MAX_LEAST_TEXT:,}",
+        hint="a value that must fail an upper bound (maxLength, maxItems, maxProperties) is longer than the bound: "
+        "lower it, or leave it out",
+    )
+
+
+def _formulas(objects: Objects, name: str) -> Iterable[Any]:
+    """Yield formulas that a member's value must satisfy, among them those of its declarations."""
+    for part in objects.parts:
+        if name in part.properties:
+            yield part.properties[name]
+    for exists in objects.exists:
+        if exists.name == name:
+            yield exists.formula
