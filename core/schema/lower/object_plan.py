@@ -56,7 +56,9 @@ class ObjectPlan:
         gone: for each demand, the members whose absence meets it, as bits.
         components: the demands, divided by the members that they share. With bounds on the number of members, all are
             one component.
-        met: number of states of components that were met in the search for a text.
+        met: number of states of components that were met in searches for a text.
+        allowed: number of those that the states of texts add to the maximum.
+        is_given_up: a search met more than the maximum, so that some states count as ones without a text.
         least: the minimum number of members.
         most: the maximum number of members.
         plain: there are no demands and no counts, so that a state does not depend on the members before it.
@@ -105,6 +107,8 @@ class ObjectPlan:
         self.gone: list[int] = []
         self.components: list[Component] = []
         self.met = 0
+        self.allowed = 0
+        self.is_given_up = False
         self._able = [0] * size
         self._optional = 0
         self._silent = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -150,3 +151,101 @@ def test_conditions_that_need_a_long_search_are_refused(order: Any) -> None:
     document = {"type": "object", "properties": {name: {} for name in names}, "allOf": clauses}
     with pytest.raises((LimitError, UnsatisfiableSchemaError)):
         Grammar.from_json_schema(document, property_order=order).bind(BYTES)
+
+
+def clauses(draw: random.Random, names: list[str], count: int) -> list[dict[str, bool]]:
+    """Random clauses: by name, whether its presence or its absence meets the clause."""
+    return [{name: draw.random() < 0.5 for name in draw.sample(names, draw.choice([2, 2, 3]))} for _ in range(count)]
+
+
+def of_clauses(names: list[str], found: list[dict[str, bool]]) -> dict[str, Any]:
+    """The schema of objects of some members that meet clauses."""
+    return {
+        "type": "object",
+        "properties": {name: {"const": 1} for name in names},
+        "additionalProperties": False,
+        "allOf": [
+            {
+                "anyOf": [
+                    {"required": [name]} if meets else {"not": {"required": [name]}} for name, meets in each.items()
+                ]
+            }
+            for each in found
+        ],
+    }
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_a_text_is_begun_iff_it_can_be_finished(order: Any) -> None:
+    """After each sequence of members, the members that may follow are those after which some object meets all
+    conditions, as a search through all objects has it."""
+    draw = random.Random(7)
+    count = {True: 0, False: 0}
+    for _ in range(25):
+        names = [f"m{number}" for number in draw.sample(range(6), 6)]
+        asked = clauses(draw, names, 8)
+        valid = [
+            frozenset(those)
+            for size in range(7)
+            for those in combinations(names, size)
+            if all(any((name in those) is meets for name, meets in each.items()) for each in asked)
+        ]
+        # Conditions on other members make alternatives multiply, so that all conditions are demands.
+        others = [{f"z{number}": True, f"z{number + 1}": True} for number in range(0, 12, 2)]
+        schema = of_clauses(names + [f"z{number}" for number in range(12)], asked + others)
+        try:
+            constraint = Grammar.from_json_schema(schema, property_order=order, whitespace="compact").bind(BYTES)
+        except UnsatisfiableSchemaError:
+            assert not valid
+            continue
+        for _ in range(40):
+            written = draw.sample(names, draw.randrange(1, 7))
+            if order == "schema":
+                written.sort(key=names.index)
+            matcher = constraint.matcher()
+            assert matcher.accept_bytes(b"{") and valid
+            whole = b"{"
+            for number, name in enumerate(written):
+                before = {*written[: number + 1]}
+                free = {*names[names.index(name) + 1 :]} if order == "schema" else {*names}
+                can_be = any(before <= those and those - before <= free for those in valid)
+                text = (b"," if number else b"") + b'"' + name.encode() + b'":1'
+                count[can_be] += 1
+                assert matcher.accept_bytes(text) is can_be, (schema, written[: number + 1])
+                if not can_be:
+                    break
+                whole += text
+                ended = json.loads(whole + matcher.shortest_completion())
+                assert {name for name in ended if name in names} in valid
+    assert min(count.values()) > 100
+
+
+@pytest.mark.parametrize("most", [60, 200])
+def test_a_search_that_is_given_up_strands_no_text(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the search for a text of a state is given up, members are left out and told, and each text that was begun
+    can be finished by what an earlier search found."""
+    monkeypatch.setattr(objects_module, "MAX_MET", most)
+    monkeypatch.setattr(objects_module, "MORE_MET", 0)
+    draw = random.Random(3)
+    given_up = 0
+    for _ in range(5):
+        names = [f"m{number}" for number in range(20)]
+        schema = of_clauses(names, clauses(draw, names, 30))
+        try:
+            grammar = Grammar.from_json_schema(schema, property_order="any", whitespace="compact")
+            constraint = grammar.bind(BYTES)
+        except (LimitError, UnsatisfiableSchemaError):
+            continue
+        judges = Judges(schema)
+        for _ in range(5):
+            matcher, text = constraint.matcher(), b""
+            while len(text) < 70:
+                allowed = [token for token in matcher.allowed_tokens() if token < 256]
+                if not allowed:
+                    break
+                token = draw.choice(allowed)
+                assert matcher.accept(token)
+                text += bytes((token,))
+                assert judges.verdict(json.loads(text + matcher.shortest_completion()))
+        given_up += any("sets of demands" in str(each) for each in grammar.narrowed)
+    assert given_up >= 2
