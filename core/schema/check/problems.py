@@ -13,6 +13,7 @@ from ...basics.pauses import pause
 from ...errors import (
     InvalidSchemaError,
     LimitError,
+    PatternError,
     Place,
     SchemaError,
     ToolGrammarError,
@@ -410,6 +411,8 @@ class _Pass:
                 failed.append((located, error.with_traceback(None)))  # the frames would keep the expansion alive
             except RecursionError:
                 failed.append((located, too_deep(goal)))
+            except PatternError:
+                pass  # a problem of the subschema that has it, which is noted at its own place
         return failed
 
     def _counted(self, schema: Any, depth: int) -> Count | None:

@@ -55,10 +55,12 @@ class Assertions:
         return self._terms
 
     def asserts(self, located: Located, keyword: str) -> bool:
-        """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
+        """Return True if a subschema has a keyword that its dialect knows, that is not beside a reference which hides
+        it, and that is not left out."""
         return (
             keyword in located.schema
             and self.document.knows(keyword)
+            and not (self.document.ref_hides_siblings and keyword != "$ref" and "$ref" in located.schema)
             and not (self.unenforced and (located.key, keyword) in self.unenforced)
         )
 

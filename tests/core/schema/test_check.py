@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolgrammar.core import Grammar, SchemaError
 from toolgrammar.core.schema.check import problems as check
 from toolgrammar.core.schema.read.keywords import KEYWORDS
 from toolgrammar.core.schema.read.options import SchemaOptions
@@ -195,3 +196,16 @@ def test_estimates_are_upper_bounds(document: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "MAX_STEPS", -1)
         assert problems(document) == estimated
+
+
+@pytest.mark.parametrize("pattern", ["[^a-\\U0010FFFF]", "(?<=a*)b", "["])
+@pytest.mark.parametrize("union", ["oneOf", "anyOf"])
+@pytest.mark.parametrize("on_unsupported", ["error", "narrow", "validate"])
+def test_a_pattern_under_options_that_overlap(pattern: str, union: str, on_unsupported: Any) -> None:
+    """A pattern that cannot be enforced is a problem of its schema also where the options must be compared by it."""
+    text = {"type": "string", "pattern": pattern}
+    schema = {union: [{"not": text}, {"type": "string", "format": "date"}, text]}
+    try:
+        Grammar.from_json_schema(schema, on_unsupported=on_unsupported)
+    except SchemaError as error:
+        assert error.place.keyword == "pattern" and error.place.pointer

@@ -9,6 +9,7 @@ import pytest
 
 from toolgrammar.core import Grammar, InvalidSchemaError, UnsupportedSchemaError
 
+from ...judges import Judges
 from .test_against_jsonschema import compare_all
 from .universe import UNIVERSE, accepted, valid
 
@@ -115,3 +116,19 @@ def test_draft_3_is_read_as_draft_4() -> None:
     assert [grammar.matches(text) for text in ("2", "3", "[1]", "[2]")] == [True, False, False, True]
     with pytest.raises(InvalidSchemaError, match="list the required members"):
         Grammar.from_json_schema({"$schema": DRAFT_3, "properties": {"a": {"required": True}}})
+
+
+@pytest.mark.parametrize("additional", [True, False])
+@pytest.mark.parametrize("age", [4, 6, 7])
+def test_keywords_beside_a_reference_distinguish_no_options(age: int, additional: bool) -> None:
+    """Up to draft 7, what stands beside a reference does not tell the options of oneOf apart, in closed objects too."""
+    options = [{"$ref": "#/definitions/p", "required": ["n", name], "properties": {name: {}}} for name in "qr"]
+    schema = {
+        "$schema": f"http://json-schema.org/draft-0{age}/schema#",
+        "oneOf": [*options, {"type": "array"}],
+        "definitions": {"p": {"type": "object", "properties": {"d": {}, "n": {}}, "required": ["n"]}},
+    }
+    judges = Judges(schema)
+    grammar = Grammar.from_json_schema(schema, additional_properties=additional)
+    for value in ({"n": 1}, {"n": 1, "d": 2}, {}, []):
+        assert grammar.matches(json.dumps(value)) is judges.verdict(value)
