@@ -24,12 +24,13 @@ from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword, Steps
 from ..keywords.shapes import CHECKS, json_name
+from ..normal.least_texts import MAX_LEAST_TEXT
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
 from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..read.resolve import Document
-from .vast import MAX_LEAST_TEXT, LeastSizes, MostParts
+from .vast import LeastSizes, MostParts
 
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
