@@ -6,6 +6,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
@@ -27,11 +28,9 @@ from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
 
 _NONE: frozenset[str] = frozenset()
 
-#: Maximum number of states of the demands on one object that the search for a text meets.
-MAX_MET = 20_000
-
-#: Number of further ones for each state that a text may reach.
-MORE_MET = 4
+#: Maximum number of states of the demands on one object that the search for a text meets, and the number of further
+#: ones for each state that a text may reach.
+MAX_MET, MORE_MET = 20_000, 4
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
@@ -346,13 +345,13 @@ class ObjectLowering:
         unmet = plan.unmet(at, state.open)
         plan.allowed += MORE_MET
         is_counted = plan.least or plan.most is not None
+        parts: list[int] = []
         if unmet & ~plan.open_to[0]:  # nothing can meet it
             return self.nodes.EMPTY
-        parts: list[int] = []
         for number, part in enumerate(plan.components):
             if is_counted or part.demands & unmet or part.members & missing:
-                waiting, written = state.open & part.demands, at & part.members
-                parts.append(self._either_witness(plan, number, written, state.members, waiting))
+                waiting = state.open & part.demands
+                parts.append(self._either_witness(plan, number, at & part.members, state.members, waiting))
                 missing &= ~part.members
         for number in bits_of(missing):
             if not self._is_inhabited(plan, number):
@@ -360,32 +359,28 @@ class ObjectLowering:
         return self.nodes.sequence(parts)
 
     def _either_witness(self, plan: ObjectPlan, which: int, at: int, count: int, open: int) -> int:
-        """Return the witness of the demands of a component: that of the search from its first member on, or if a search
-        was given up, those of the searches from each member on that may have been written last.
-
-        With members in any order, a text that follows what a search found reaches a state whose own search may be given
-        up. But it has the rest of what was found: the members after the last one that was written.
+        """Return the witness of the demands of a component: that of the search from its first member on, or if one was
+        given up, from each member on that may have been written last. So a text that follows, with members in any
+        order, what a search found is never in a state without a witness.
         """
         whole = self._component_witness(plan, which, 0, at, count, open)
         if not self.any_order or whole == self.nodes.EMPTY:
             return whole
-        key = ("after", plan, which, at, count, open)
-        return self.nodes.alt([whole, self.nodes.lazy(key, lambda: self._expand_after(plan, which, at, count, open))])
+        rule = partial(self._expand_after, plan, which, at, count, open)
+        return self.nodes.alt([whole, self.nodes.lazy(("after", plan, which, at, count, open), rule)])
 
     def _expand_after(self, plan: ObjectPlan, which: int, at: int, count: int, open: int) -> int:
         """Return the witnesses of a component from each of its written members on (see `_either_witness`)."""
-        if not plan.is_given_up:
-            return self.nodes.EMPTY
-        part = plan.components[which]
         options: list[int] = []
-        for position, number in enumerate(part.numbers, 1):
+        numbers = plan.components[which].numbers if plan.is_given_up else ()
+        for position, number in enumerate(numbers, 1):
             if at >> number & 1:
                 options.append(self._component_witness(plan, which, position, at, count, open))
             elif plan.required >> number & 1:
                 return self.nodes.alt(options)
             else:
                 open &= ~plan.absent[number]
-        options.append(self._component_witness(plan, which, len(part.numbers), at, count, open))
+        options += [self._component_witness(plan, which, len(numbers), at, count, open)] if numbers else []
         return self.nodes.alt(options)
 
     def _component_witness(self, plan: ObjectPlan, which: int, position: int, at: int, count: int, open: int) -> int:
@@ -402,8 +397,8 @@ class ObjectLowering:
             open: the demands that are not met yet, as bits.
         """
         part = plan.components[which]
-        at |= (1 << (part.numbers[position] if position < len(part.numbers) else plan.size)) - 1  # these are decided
-        at, open = plan.without_idle(at, open, part.members)
+        decided = (1 << (part.numbers[position] if position < len(part.numbers) else plan.size)) - 1
+        at, open = plan.without_idle(at | decided, open, part.members)
         while position < len(part.numbers) and at >> part.numbers[position] & 1:
             position += 1
         if open & ~part.able[position]:
@@ -420,8 +415,8 @@ class ObjectLowering:
         is_last = position == len(part.numbers)
         number = plan.size if is_last else part.numbers[position]
         plan.met += 1
+        plan.is_given_up = plan.is_given_up or plan.met > MAX_MET + plan.allowed
         if plan.met > MAX_MET + plan.allowed:
-            plan.is_given_up = True
             error = LimitError(
                 f"the search for a text of one object meets more than {MAX_MET:,} sets of demands",
                 hint="simplify the conditions on its members",
@@ -486,8 +481,7 @@ class ObjectLowering:
         if state.start is not None and state.start < size:
             number = state.start
             if not plan.required >> number & 1:
-                unmet = state.open & ~plan.absent[number]
-                skipped = self.in_order(plan, state._replace(start=number + 1, open=unmet))
+                skipped = self.in_order(plan, state._replace(start=number + 1, open=state.open & ~plan.absent[number]))
             if allowed:
                 self._add(entries, live, plan, state, number)
         elif self.any_order:
