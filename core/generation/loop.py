@@ -15,6 +15,7 @@ makes text pending.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -164,7 +165,10 @@ class Decoding:
         self.tracer = Tracer(vocabulary, self.backend.name, not params.trace) if is_traced else None
         speller = self.speller or Speller(self.backend)
         self._sampler = Sampler(params)
-        self._sequence = TokenSequence(self.prompt, vocabulary.size, self._sampler, self.tracer, self._must_stop)
+        # Weak: without a reference cycle, the states of the grammar are released with the generation.
+        this = weakref.proxy(self)
+        must_stop = lambda: this._must_stop()  # noqa: E731
+        self._sequence = TokenSequence(self.prompt, vocabulary.size, self._sampler, self.tracer, must_stop)
         self._pending = PendingText(self.backend, speller, self._sequence, self.heal)
         self._words = ExactChoice(self.backend, speller, self._sequence, self._pending, self._sampler)
         self._budget = Budget(self.matcher)

@@ -230,6 +230,7 @@ class LocalModel(Model):
                     raise item
                 yield item
         finally:
+            item = None  # an error that was raised here refers to this frame: its memory would wait for the collector
             left.set()
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
@@ -271,6 +272,7 @@ class LocalModel(Model):
         finally:
             # Nothing is awaited: an event loop that ends closes this generator and those around it at the same time,
             # and two may not be inside `aclose` of one.
+            item = None  # as in `_items`
             abandoned.set()
 
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:

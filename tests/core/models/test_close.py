@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import ConstraintCache, Grammar, JsonMode, Model, ModelError, load_model
+from toolgrammar.core import (
+    ConstraintCache,
+    Grammar,
+    JsonMode,
+    Model,
+    ModelError,
+    load_model,
+)
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 
@@ -138,3 +146,45 @@ def test_a_backend_that_cannot_be_closed() -> None:
         assert model.generate("x").text == "a"
     with pytest.raises(ModelError, match="the model is closed"):
         model.generate("x")
+
+
+@pytest.mark.parametrize("way", ["whole", "stream", "async", "tools"])
+def test_what_a_request_made_is_free_at_its_end(way: str) -> None:
+    """The states of a grammar that the cache has dropped are free when their last answer ends, without the
+    garbage collector."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "maxLength": 5}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    model = load_model("embedded")
+    options: dict[str, Any] = {"max_tokens": 30, "temperature": 1.0, "seed": 1}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+
+    def ask() -> None:
+        if way == "stream":
+            assert list(model.stream("hi", json_mode=JsonMode(schema), **options))
+        elif way == "async":
+            assert asyncio.run(model.agenerate_json("hi", schema, **options))
+        elif way == "tools":
+            assert model.generate("hi", tools=[tool], tool_choice="required", **options).tool_calls
+        else:
+            assert model.generate_json("hi", schema, **options)
+
+    ask()  # what is made once
+    model.cache.clear()
+    gc.collect()
+    gc.disable()
+    try:
+        ask()
+        stores = [weakref.ref(each.constraint.program.store) for each in model.cache._entries.values()]
+        model.cache.clear()
+        for _ in range(100):
+            if not any(store() for store in stores):
+                break
+            time.sleep(0.05)  # the scheduler's thread ends
+        assert stores and not any(store() for store in stores)
+    finally:
+        gc.enable()
+        model.close()
