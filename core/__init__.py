@@ -195,37 +195,27 @@ __all__ = [
 
 #: Names that are not in ``errors``, by their module.
 _HOME = {
-    "conversation.bound": ("Copied", "Seen", "of_conversation"),
-    "live": ("AtLeast", "AtMost", "DaysFromToday", "LiveValues", "Values", "given"),
-    "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
-    "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),
+    "conversation.bound": "Copied Seen of_conversation",
+    "live": "AtLeast AtMost DaysFromToday LiveValues Values given",
+    "masks": "Constraint MaskTable Matcher apply_mask fill_masks",
+    "grammar.constraint_cache": "CacheStatistics ConstraintCache",
     "conversation.events": (
-        "ArgumentsDelta",
-        "CallEnd",
-        "CallStart",
-        "CallSureness",
-        "ChoiceMade",
-        "Event",
-        "Finish",
-        "FinishReason",
-        "Generation",
-        "ReasoningDelta",
-        "TextDelta",
-        "TokenWritten",
-        "Usage",
-        "ValueMass",
+        "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
+        "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
     ),
-    "grammar": ("Grammar",),
-    "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
-    "conversation.messages": ("ImagePart", "Message", "Part", "ReasoningBlock", "Role", "TextPart", "ToolCall"),
-    "models": ("AsyncRun", "AsyncStream", "Model", "RepeatedCall", "Run", "RunResult", "Stream", "load_model"),
-    "schema.read.reasoning_order": ("reasoning_first",),
-    "generation.partial": ("Partial", "PartialReader"),
-    "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),
-    "basics.options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
-    "vocabulary": ("Vocabulary",),
+    "grammar": "Grammar",
+    "conversation.trace": "ForbiddenToken Trace TracedToken",
+    "conversation.messages": "ImagePart Message Part ReasoningBlock Role TextPart ToolCall",
+    "models": "AsyncRun AsyncStream Model RepeatedCall Run RunResult Stream load_model",
+    "schema.read.reasoning_order": "reasoning_first",
+    "generation.partial": "Partial PartialReader",
+    "generation.params": "GenerateParams JsonMode OutputParser ToolInterface",
+    "basics.options": "OnUnsupported PropertyOrder Whitespace",
+    "vocabulary": "Vocabulary",
 }
-_ELSEWHERE = {name for names in _HOME.values() for name in names}
+_ELSEWHERE = set(" ".join(_HOME.values()).split())
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, {**_HOME, "errors": [name for name in __all__ if name not in _ELSEWHERE]})
+    __getattr__, __dir__ = lazy(
+        __name__, {**_HOME, "errors": " ".join(name for name in __all__ if name not in _ELSEWHERE)}
+    )

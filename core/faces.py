@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
 
     A type checker does not see these names: the package imports them under ``TYPE_CHECKING`` too, and lists them in
@@ -16,9 +16,10 @@ def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[st
 
     Args:
         package: the name of the package.
-        homes: the public names, by the modules that have them: relative to the package, without the first dot.
+        homes: the public names, with spaces between, by the modules that have them: relative to the package, without
+            the first dot.
     """
-    home = {name: module for module, names in homes.items() for name in names}
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
         if name not in home:

@@ -63,8 +63,8 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "typescript.harmony": ("tools_to_harmony",),
-            "typescript.printer": ("schema_to_typescript", "tools_to_typescript"),
-            "typescript.reader": ("schema_from_typescript", "tools_from_typescript"),
+            "typescript.harmony": "tools_to_harmony",
+            "typescript.printer": "schema_to_typescript tools_to_typescript",
+            "typescript.reader": "schema_from_typescript tools_from_typescript",
         },
     )

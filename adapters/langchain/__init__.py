@@ -39,9 +39,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "agents": ("ValidatedStrategy",),
-            "asking": ("AskInstead",),
-            "decisions": ("ToolGrammarDecisions",),
-            "injected": ("InjectedArguments",),
+            "agents": "ValidatedStrategy",
+            "asking": "AskInstead",
+            "decisions": "ToolGrammarDecisions",
+            "injected": "InjectedArguments",
         },
     )

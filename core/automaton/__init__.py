@@ -21,6 +21,6 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "lazy_dfa": ("Workspace",),
+            "lazy_dfa": "Workspace",
         },
     )

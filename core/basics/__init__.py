@@ -44,34 +44,13 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "event_loop": ("EventLoop",),
-            "forks": ("shared_lock",),
-            "logs": (
-                "logger_of",
-                "report",
-            ),
-            "option_names": (
-                "option_meant",
-                "require_known",
-            ),
-            "options": (
-                "ENVELOPE_VERSION",
-                "OnUnsupported",
-                "PropertyOrder",
-                "SERVERS",
-                "Whitespace",
-                "require_word",
-            ),
-            "pauses": (
-                "ended_by",
-                "is_long",
-                "pause",
-            ),
-            "spans": ("Span", "continued", "has_contents"),
-            "recent_memo": (
-                "RecentMemo",
-                "TextMemo",
-                "memoised_if_short",
-            ),
+            "event_loop": "EventLoop",
+            "forks": "shared_lock",
+            "logs": "logger_of report",
+            "option_names": "option_meant require_known",
+            "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
+            "pauses": "ended_by is_long pause",
+            "spans": "Span continued has_contents",
+            "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },
     )

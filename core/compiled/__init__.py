@@ -24,8 +24,8 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "gil": ("HAS_GIL",),
-            "interpreted": ("INTERPRETED",),
-            "modules": ("COMPILED",),
+            "gil": "HAS_GIL",
+            "interpreted": "INTERPRETED",
+            "modules": "COMPILED",
         },
     )

@@ -55,36 +55,16 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "deadline": ("Deadline",),
-            "json_output": ("MAX_RETRIES",),
-            "json_places": ("values_of",),
-            "loop": ("Step",),
-            "mismatch": ("Match",),
-            "output": ("Output",),
-            "params": (
-                "GenerateParams",
-                "JsonMode",
-                "OPTIONS",
-                "OutputParser",
-                "ToolInterface",
-                "ToolsInPrompt",
-            ),
-            "partial": (
-                "Partial",
-                "PartialReader",
-            ),
-            "plan": (
-                "resolve_params",
-                "schema_of",
-            ),
-            "retokenise": (
-                "CONTEXT_TOKENS",
-                "Speller",
-            ),
-            "tool_choice": (
-                "check_tool_choice",
-                "tool_choice_of",
-                "unknown_tool",
-            ),
+            "deadline": "Deadline",
+            "json_output": "MAX_RETRIES",
+            "json_places": "values_of",
+            "loop": "Step",
+            "mismatch": "Match",
+            "output": "Output",
+            "params": "GenerateParams JsonMode OPTIONS OutputParser ToolInterface ToolsInPrompt",
+            "partial": "Partial PartialReader",
+            "plan": "resolve_params schema_of",
+            "retokenise": "CONTEXT_TOKENS Speller",
+            "tool_choice": "check_tool_choice tool_choice_of unknown_tool",
         },
     )

@@ -27,12 +27,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "constraint_cache": (
-                "CacheStatistics",
-                "ConstraintCache",
-            ),
-            "data": ("is_grammar",),
-            "grammar": ("Grammar",),
-            "sampling": ("random_text",),
+            "constraint_cache": "CacheStatistics ConstraintCache",
+            "data": "is_grammar",
+            "grammar": "Grammar",
+            "sampling": "random_text",
         },
     )

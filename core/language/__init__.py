@@ -32,12 +32,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            ".unicode.charset": ("CharSet",),
-            "free_text": ("containing",),
-            "nodes": (
-                "Head",
-                "Nodes",
-            ),
-            "terms": ("Terms",),
+            ".unicode.charset": "CharSet",
+            "free_text": "containing",
+            "nodes": "Head Nodes",
+            "terms": "Terms",
         },
     )

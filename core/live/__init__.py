@@ -46,33 +46,11 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            ".schema.read.live": (
-                "KEYWORD",
-                "LIVE",
-                "has_keyword",
-                "has_values",
-                "in_order",
-                "places_of",
-                "without_values",
-            ),
-            "asking": ("LiveValues",),
-            "bounds": (
-                "AtLeast",
-                "AtMost",
-                "DaysFromToday",
-            ),
-            "check": ("check_values",),
-            "reading": (
-                "Reading",
-                "read_open",
-            ),
-            "values": (
-                "Values",
-                "given",
-                "named_values",
-                "registered",
-                "values_of",
-                "with_sources",
-            ),
+            ".schema.read.live": "KEYWORD LIVE has_keyword has_values in_order places_of without_values",
+            "asking": "LiveValues",
+            "bounds": "AtLeast AtMost DaysFromToday",
+            "check": "check_values",
+            "reading": "Reading read_open",
+            "values": "Values given named_values registered values_of with_sources",
         },
     )

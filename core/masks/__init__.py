@@ -35,18 +35,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "batch": (
-                "MaskTable",
-                "apply_mask",
-                "fill_masks",
-            ),
-            "budget": ("Budget",),
-            "masks": ("COMPILED",),
-            "matcher": (
-                "Constraint",
-                "Matcher",
-                "fill_known",
-            ),
-            "warming": ("Warmed",),
+            "batch": "MaskTable apply_mask fill_masks",
+            "budget": "Budget",
+            "masks": "COMPILED",
+            "matcher": "Constraint Matcher fill_known",
+            "warming": "Warmed",
         },
     )

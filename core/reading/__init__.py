@@ -33,9 +33,9 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            ".language.reading_marks": ("DONE", "TOOL", "ReadingMark"),
-            "calls": ("ReadCall", "ReadValue", "calls_of"),
-            "marked": ("marked_json", "marked_place"),
-            "reader": ("Reader",),
+            ".language.reading_marks": "DONE TOOL ReadingMark",
+            "calls": "ReadCall ReadValue calls_of",
+            "marked": "marked_json marked_place",
+            "reader": "Reader",
         },
     )

@@ -17,6 +17,6 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "strings": ("string_grammar",),
+            "strings": "string_grammar",
         },
     )

@@ -23,10 +23,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "disk_cache": ("cache_folder",),
-            "vocabulary": (
-                "MAX_TOKEN_BYTES",
-                "Vocabulary",
-            ),
+            "disk_cache": "cache_folder",
+            "vocabulary": "MAX_TOKEN_BYTES Vocabulary",
         },
     )

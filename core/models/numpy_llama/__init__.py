@@ -20,6 +20,6 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "embedded": ("EmbeddedBackend",),
+            "embedded": "EmbeddedBackend",
         },
     )

@@ -31,14 +31,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "answer": ("Answer",),
-            "model": ("RemoteModel",),
-            "plain_server": ("PlainServer",),
-            "stream_state": (
-                "RemoteFinish",
-                "RemoteGeneration",
-                "remote_generation",
-            ),
-            "transport": ("RefusedError",),
+            "answer": "Answer",
+            "model": "RemoteModel",
+            "plain_server": "PlainServer",
+            "stream_state": "RemoteFinish RemoteGeneration remote_generation",
+            "transport": "RefusedError",
         },
     )
