@@ -45,7 +45,9 @@ def run(*arguments: Any) -> tuple[int, str]:
     """Run the command; return the exit code and the complaints."""
     result = CliRunner().invoke(app, ["batch", *map(str, arguments)], env={"NO_COLOR": "1"})
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, " ".join(result.stderr.split())
+    lines = result.stderr.splitlines()
+    said = lines[-1] if result.exit_code < 2 else result.stderr  # a handler of another test may complain before
+    return result.exit_code, " ".join(said.split())
 
 
 def answers(path: Path) -> dict[str, Any]:

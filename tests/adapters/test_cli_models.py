@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
-from toolgrammar.core.models import stores
+from toolgrammar.core import models
 from toolgrammar.core.models.stores import StoredModel
 
 
@@ -26,7 +26,7 @@ def test_models_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
         StoredModel("gguf:ollama/qwen3:0.6b", Path("/store/blobs/sha256-0"), 522_000_000),
         StoredModel("hf:Qwen/Qwen3-8B", Path("/hub/models--Qwen--Qwen3-8B"), 16_400_000_000),
     ]
-    monkeypatch.setattr(stores, "stored_models", lambda: found)
+    monkeypatch.setattr(models, "stored_models", lambda: found)
     assert invoke().splitlines() == [
         "gguf:ollama/qwen3:0.6b    522 MB  /store/blobs/sha256-0",
         "hf:Qwen/Qwen3-8B         16.4 GB  /hub/models--Qwen--Qwen3-8B",
@@ -38,6 +38,6 @@ def test_models_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_without_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is none, the command that fetches one is named."""
-    monkeypatch.setattr(stores, "stored_models", list)
+    monkeypatch.setattr(models, "stored_models", list)
     assert "toolgrammar model pull" in invoke()
     assert json.loads(invoke("--json")) == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,8 @@ def test_task(name: str, tmp_path: Path) -> None:
     """The tools are called in turn, and the text and the object are those of the script, in both ways."""
     if not is_installed(NEEDS[name]):
         pytest.skip(f"{NEEDS[name]} is not installed")
+    if name == "ag2_agent" and not hasattr(import_module("openai.types.responses"), "ServiceTier"):
+        pytest.skip("AG2's client needs a newer openai than the one that is installed")
     done = subprocess.run(
         [sys.executable, "-m", "tests.adapters.clients", name],
         cwd=ROOT,

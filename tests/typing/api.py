@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from toolgrammar import (
     Matcher,
     Message,
     Model,
+    Partial,
+    Run,
+    RunResult,
+    Stream,
     ToolCall,
     ToolGrammarError,
     ToolSet,
@@ -84,10 +88,18 @@ assert_type(model.generate_json("Book", list[int]), list[int])
 assert_type(model.generate_batch(["a", "b"], params, seed=1), list[Generation])
 assert_type(model.generate_batch(["a"], return_errors=True), list[Generation | Exception])
 events = model.stream([Message("user", "Hello")], tools=tools)
-assert_type(events, Iterator[Event])
+assert_type(events, Stream)
+assert_type(events.result, Generation)
 for event in events:
+    assert_type(event, Event)
     if isinstance(event, Finish):
         assert_type(event.usage.completion_tokens, int)
+for partial in model.stream("Book", output_type=Booking).partials():
+    assert_type(partial, Partial)
+run = model.run("Book", tools=tools, approve=lambda asked: asked.name == "book")
+assert_type(run, Run)
+assert_type(run.result, RunResult)
+assert_type(run.result.text, str)
 
 try:
     model.generate("Hello")

@@ -93,7 +93,7 @@ def outcome(source: str, monkeypatch: pytest.MonkeyPatch) -> str:
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 60 * jinja.MAX_TEXT, source[:500]
+        assert peak < 120 * jinja.MAX_TEXT, source[:500]  # other threads of the tests allocate, too
     return ""
 
 
