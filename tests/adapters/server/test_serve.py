@@ -285,7 +285,8 @@ def test_metrics_and_logs_have_no_words_of_users(server: Running) -> None:
     with server.plain() as client:
         counted = re.compile(r'^toolgrammar_tokens_total{kind="completion",model="small"} (\S+)$', re.MULTILINE)
         before = sum(map(float, counted.findall(client.get("/metrics").text)))
-        client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "max_tokens": 5})
+        asked = {"model": "small", "messages": HELLO, "max_tokens": 5, "seed": 1}  # unseeded, it may end earlier
+        client.post("/v1/chat/completions", json=asked)
         client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "temperature": "xylophone"})
         metrics = client.get("/metrics").text
         assert sum(map(float, counted.findall(metrics))) == before + 5
