@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from toolgrammar.core.basics import Span, has_contents
+from toolgrammar.core.basics import Span, ending, has_contents
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
 
@@ -186,21 +186,14 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
     if span is None:
         yield lambda result: result
         return
-    error: BaseException | None = None
 
     def told(result: Any) -> Any:
         if has_contents():
             span.set({"gen_ai.tool.call.result": result_text(result)})
         return result
 
-    try:
-        with span.active():
-            yield told
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        span.end(error)
+    with ending(span), span.active():
+        yield told
 
 
 def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo, memoised_if_short
-    from .spans import Span, continued, has_contents
+    from .spans import Span, continued, ending, has_contents
 
 __all__ = [
     "ENVELOPE_VERSION",
@@ -28,6 +28,7 @@ __all__ = [
     "Whitespace",
     "continued",
     "ended_by",
+    "ending",
     "has_contents",
     "is_long",
     "logger_of",
@@ -50,7 +51,7 @@ if not TYPE_CHECKING:
             "option_names": "option_meant require_known",
             "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
             "pauses": "ended_by is_long pause",
-            "spans": "Span continued has_contents",
+            "spans": "Span continued ending has_contents",
             "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },
     )

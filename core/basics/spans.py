@@ -101,6 +101,19 @@ class Span:
             yield
 
 
+@contextmanager
+def ending(span: Span | None) -> Iterator[None]:
+    """End a span, if there is one, with the block and with the error that ended it."""
+    try:
+        yield
+    except BaseException as error:
+        if span is not None:
+            span.end(error)
+        raise
+    if span is not None:
+        span.end()
+
+
 def _given(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
-from ..basics.spans import OURS, Span, context, has_contents
+from ..basics.spans import OURS, Span, context, ending, has_contents
 from ..conversation.events import Generation
 from ..conversation.messages import Message
 from .requests import Request
@@ -31,38 +31,23 @@ def _spanned(
     model: Any, request: Request, items: Generator[Item, None, None], parent: Any
 ) -> Generator[Item, None, None]:
     span = begin(model, request, parent)
-    error: BaseException | None = None
-    try:
-        with closing(items):
-            for item in items:
-                if span is not None and isinstance(item, Generation):
-                    told(span, model, request, item)
-                yield item
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        if span is not None:
-            span.end(error)
+    with ending(span), closing(items):
+        for item in items:
+            if span is not None and isinstance(item, Generation):
+                told(span, model, request, item)
+            yield item
 
 
 async def _aspanned(
     model: Any, request: Request, items: AsyncGenerator[Item, None], parent: Any
 ) -> AsyncGenerator[Item, None]:
     span = begin(model, request, parent)
-    error: BaseException | None = None
-    try:
+    with ending(span):
         async with aclosing(items):
             async for item in items:
                 if span is not None and isinstance(item, Generation):
                     told(span, model, request, item)
                 yield item
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        if span is not None:
-            span.end(error)
 
 
 def begin(model: Any, request: Request, parent: Any = None) -> Span | None:

@@ -127,15 +127,16 @@ def requests_of(
     many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
-    shapes = {
-        id(resolved[id(one)]): _shape(resolved[id(one)], options.get("output_type", one and one.output_type))
-        for one in many
-    }
-    each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
+    made: dict[int, Request] = {}
+    for one in many:
+        if id(one) not in made:
+            resolved = resolve_params(one, options)
+            shape = _shape(resolved, options.get("output_type", one and one.output_type))
+            made[id(one)] = Request((), resolved, live=False, shape=shape)
+    each = [(prompt, made[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
     return [
-        in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False, shape=shapes[id(params)]))
-        for prompt, params in each
+        in_conversation(replace(request, messages=conversation_of(prompt, request.params.prefix)))
+        for prompt, request in each
     ]
 
 

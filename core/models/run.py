@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ..basics.spans import OURS, Span
+from ..basics.spans import OURS, Span, ending
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, ToolCall
 from ..errors import ModelError
@@ -162,26 +162,22 @@ class _Loop:
 
     @contextmanager
     def spanned(self) -> Iterator[None]:
-        """End the span with the block."""
-        error: BaseException | None = None
-        try:
-            yield
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            if self.span is not None:
-                usage = sum((turn.usage for turn in self.turns), Usage())
-                self.span.set(
-                    {
-                        "gen_ai.usage.input_tokens": usage.prompt_tokens,
-                        "gen_ai.usage.output_tokens": usage.completion_tokens,
-                        f"{OURS}turns": len(self.turns),
-                        f"{OURS}ended_by": self.ended_by,
-                        f"{OURS}repeats": self.repeats,
-                    }
-                )
-                self.span.end(error)
+        """Tell the span what was done in the block, and end it."""
+        with ending(self.span):
+            try:
+                yield
+            finally:
+                if self.span is not None:
+                    usage = sum((turn.usage for turn in self.turns), Usage())
+                    self.span.set(
+                        {
+                            "gen_ai.usage.input_tokens": usage.prompt_tokens,
+                            "gen_ai.usage.output_tokens": usage.completion_tokens,
+                            f"{OURS}turns": len(self.turns),
+                            f"{OURS}ended_by": self.ended_by,
+                            f"{OURS}repeats": self.repeats,
+                        }
+                    )
 
     def result(self) -> RunResult:
         """Return the end of the run.
