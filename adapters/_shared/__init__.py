@@ -37,7 +37,6 @@ from .answers import (
     require_ended,
     require_executable,
     require_whole,
-    server_details,
 )
 from .engines import require_settled, schemas_in
 from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
@@ -62,7 +61,7 @@ from .options import (
     stop_strings,
     tool_choice,
 )
-from .request import Request, Validators, events_of, validators_of
+from .request import Request, Validators, validators_of
 from .settings import Settings
 
 __all__ = [
@@ -87,7 +86,6 @@ __all__ = [
     "count_text",
     "count_tokens",
     "cut_places",
-    "events_of",
     "executable_text",
     "forced_share",
     "generation_params",
@@ -111,7 +109,6 @@ __all__ = [
     "role_of",
     "schema_in",
     "schemas_in",
-    "server_details",
     "stop_strings",
     "telling",
     "text_tokens",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from toolgrammar.core.conversation import (
     ArgumentsDelta,
@@ -13,14 +12,12 @@ from toolgrammar.core.conversation import (
     Generation,
     Message,
     MessageBuilder,
-    TokenWritten,
     ToolCall,
     Usage,
     arguments_text,
 )
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration, remote_generation
 
 
 def problem(call: ToolCall) -> str | None:
@@ -78,46 +75,23 @@ def require_ended(finish: Finish) -> None:
         raise CancelledError("the generation was cancelled", hint="the partial text is in the stream's events")
 
 
-def server_details(end: Finish | Generation) -> dict[str, Any]:
-    """Return how an answer of a server came to be; empty for a local model.
-
-    ``form``, ``left_out``, ``attempts``, ``enforced`` and ``guarantee``, which is certain only now that it has ended.
-    """
-    if not isinstance(end, (RemoteFinish, RemoteGeneration)):
-        return {}
-    return {
-        "form": end.form,
-        "left_out": list(end.left_out),
-        "attempts": end.attempts,
-        "enforced": dict(end.enforced),
-        "guarantee": end.guarantee,
-    }
-
-
 def forced_share(usage: Usage) -> float:
     """Return the share of forced tokens in the output."""
     return round(usage.forced_tokens / usage.completion_tokens, 4) if usage.completion_tokens else 0.0
 
 
 class Collector(MessageBuilder):
-    """Collector of the events of one stream.
-
-    Law: after the last event of ``model.stream(...)``, ``generation`` equals ``model.generate(...)`` (its exact text
-    and token ids apart, which no event carries).
+    """Collector of the events of one stream so far.
 
     Attributes:
         started: the calls that have begun, by index.
         arguments: the arguments so far of each, as JSON text.
-        tokens: the tokens so far, where they are told.
-        finish: the last event, once it has come.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.started: dict[int, CallStart] = {}
         self.arguments: dict[int, str] = {}
-        self.tokens: list[TokenWritten] = []
-        self.finish: Finish | None = None
 
     def add(self, event: Event | Generation) -> None:
         """Take the next event."""
@@ -126,31 +100,3 @@ class Collector(MessageBuilder):
             self.started[event.index] = event
         elif isinstance(event, ArgumentsDelta):
             self.arguments[event.index] = self.arguments.get(event.index, "") + event.text
-        elif isinstance(event, TokenWritten):
-            self.tokens.append(event)
-        elif isinstance(event, Finish):
-            self.finish = event
-
-    @property
-    def generation(self) -> Generation:
-        """The whole result; only after the stream has ended.
-
-        Raises:
-            CancelledError: the stream was cancelled, so that there is no whole result.
-        """
-        assert self.finish is not None, "the stream has not ended"
-        require_ended(self.finish)
-        end = self.finish
-        if isinstance(end, RemoteFinish):
-            return remote_generation(self.message(), end, "")
-        return Generation(
-            self.message(),
-            end.reason,
-            end.usage,
-            cut=end.cut,
-            tokens=tuple(self.tokens),
-            choices=end.choices,
-            masses=end.masses,
-            repeated=end.repeated,
-            sureness=end.sureness,
-        )

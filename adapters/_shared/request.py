@@ -6,30 +6,24 @@ the value, the model is asked again with the message of the validator, a bounded
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, closing
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from toolgrammar.core.conversation import (
-    Event,
     Finish,
     Generation,
     Message,
-    ReasoningDelta,
-    TextDelta,
     Usage,
     arguments_text,
-    call_events,
 )
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import MAX_RETRIES, GenerateParams
-from toolgrammar.core.models import Model
-from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
+from toolgrammar.core.models import AsyncStream, Model, Stream
 
-from .answers import problem, require_whole, server_details
+from .answers import problem, require_whole
 from .loaded_model import guarantee
 
 
@@ -163,7 +157,7 @@ class Request:
     def details(self, end: Finish | Generation) -> dict[str, Any]:
         """Return how an answer was held to what was asked for: ``guarantee`` (see `guarantee`), and for a model on a
         server ``form``, ``left_out`` and ``attempts`` (see `RemoteGeneration`)."""
-        return {"guarantee": guarantee(self.model, self.params), **server_details(end)}
+        return {"guarantee": guarantee(self.model, self.params), **end.details}
 
     def generate(self) -> Generation:
         """Return the answer; ask again while a validator objects."""
@@ -183,38 +177,14 @@ class Request:
             if (generation := asking.take(await self.model.agenerate(asking.messages, self.params))) is not None:
                 return generation
 
-    def stream(self) -> Iterator[Event]:
-        """Yield the events of the answer; with validators all at once, since nothing is certain before they pass."""
+    def stream(self) -> Stream:
+        """Return the stream of the answer; with validators all at once, since nothing is certain before they pass."""
         if self.validators is not None:
-            yield from events_of(self.generate())
-            return
-        events: Any = self.model.stream(self.messages, self.params)
-        with closing(events):
-            yield from events
+            return Stream.of(self.generate)
+        return self.model.stream(self.messages, self.params)
 
-    async def astream(self) -> AsyncIterator[Event]:
+    def astream(self) -> AsyncStream:
         """Do what `stream` does without blocking the event loop."""
         if self.validators is not None:
-            for event in events_of(await self.agenerate()):
-                yield event
-            return
-        events: Any = self.model.astream(self.messages, self.params)
-        async with aclosing(events):
-            async for event in events:
-                yield event
-
-
-def events_of(generation: Generation) -> list[Event]:
-    """Return the events of a stream whose whole result is this one."""
-    events: list[Event] = list(generation.tokens)
-    if generation.message.reasoning:
-        events.append(ReasoningDelta(generation.message.reasoning))
-    if generation.text:
-        events.append(TextDelta(generation.text))
-    events += call_events(generation.tool_calls)
-    reason, usage, cut = generation.finish_reason, generation.usage, generation.cut
-    if not isinstance(generation, RemoteGeneration):
-        told = {name: getattr(generation, name) for name in ("choices", "masses", "repeated", "sureness")}
-        return [*events, Finish(reason, usage, cut, **told)]
-    told = {name: getattr(generation, name) for name in ("form", "left_out", "attempts", "enforced")}
-    return [*events, RemoteFinish(reason, usage, cut, **told)]
+            return AsyncStream.of(self.agenerate)
+        return self.model.astream(self.messages, self.params)

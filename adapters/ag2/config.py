@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from toolgrammar.core.conversation import Event, Generation, ReasoningDelta, TextDelta
+from toolgrammar.core.conversation import Generation, ReasoningDelta, TextDelta
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
@@ -128,21 +127,13 @@ class ToolGrammarClient(LLMClient):  # type: ignore[misc]
 
     async def _streamed(self, request: _shared.Request, context: Any) -> Generation:
         """Return an answer; send its pieces as they are written."""
-        collected = _shared.Collector()
-        events: Any = request.astream()
-        async with aclosing(events):
-            async for event in _added(events, collected):
+        async with request.astream() as stream:
+            async for event in stream:
                 if isinstance(event, TextDelta):
                     await context.send(ModelMessageChunk(event.text))
                 elif isinstance(event, ReasoningDelta):
                     await context.send(ModelReasoning(event.text))
-        return collected.generation
+            return await stream.result()
 
     def __repr__(self) -> str:
         return f"<{NAME}: {self._loaded.name}>"
-
-
-async def _added(events: AsyncIterator[Event], collected: _shared.Collector) -> AsyncIterator[Event]:
-    async for event in events:
-        collected.add(event)
-        yield event

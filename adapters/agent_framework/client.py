@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
-from contextlib import aclosing
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -139,13 +138,12 @@ class ToolGrammarChatClient(
         collected = _shared.Collector()
         with _shared.translated(errors):
             request = await self._request(messages, options)
-            events: Any = request.astream()
-            async with aclosing(events):
-                async for event in events:
+            async with request.astream() as stream:
+                async for event in stream:
                     collected.add(event)
                     if contents := delta_of(event, collected.started):
                         yield ChatResponseUpdate(contents=contents, role="assistant", model=request.model.name)
-            generation = collected.generation
+                generation = await stream.result()
             request.check(generation)
         yield ChatResponseUpdate(
             contents=[Content.from_usage(usage_of(generation.usage))],

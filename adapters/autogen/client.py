@@ -7,7 +7,6 @@ import logging
 import threading
 import warnings
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from types import NoneType
 from typing import Any, Literal, Union
@@ -212,17 +211,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         has to pass validators of ``json_output``.
         """
         _events.info(LLMStreamStartEvent(messages=[message.model_dump(mode="json") for message in messages]))
-        collected = _shared.Collector()
         with _shared.translated(errors):
             tool_choice, json_output, extra = _in_extra(tool_choice, json_output, extra_create_args)
             request = self._request(messages, tools, tool_choice, json_output, extra, cancellation_token)
-            events: Any = request.astream()
-            async with aclosing(events):
-                async for event in events:
-                    collected.add(event)
+            async with request.astream() as stream:
+                async for event in stream:
                     if isinstance(event, TextDelta):
                         yield event.text
-            result = self._result(collected.generation, request)
+                result = self._result(await stream.result(), request)
         _events.info(
             LLMStreamEndEvent(
                 response=result.model_dump(mode="json"),

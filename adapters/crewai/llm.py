@@ -170,10 +170,10 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
             InvalidArgumentsError: a validator of the class objected to every answer, or a call must not run.
         """
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
-        with turn.reported():
-            for event in turn.request().stream():
+        with turn.reported(), turn.request().stream() as stream:
+            for event in stream:
                 turn.take(event)
-            return turn.result()
+            return turn.result(stream.result)
 
     async def acall(
         self,
@@ -188,9 +188,10 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
         """Do what `call` does without blocking the event loop; cancelling the task stops the model."""
         turn = _Turn(self, messages, tools, callbacks, available_functions, from_task, from_agent, response_model)
         with turn.reported():
-            async for event in turn.request().astream():
-                turn.take(event)
-            return turn.result()
+            async with turn.request().astream() as stream:
+                async for event in stream:
+                    turn.take(event)
+                return turn.result(await stream.result())
 
     def _params(self) -> GenerateParams:
         given = {name: getattr(self, name) for name in _shared.GENERATION}
@@ -302,9 +303,8 @@ class _Turn:
             call = {"id": start.id, "function": written, "type": "function", "index": event.index}
             self.llm._emit_stream_chunk_event(event.text, **self.who, tool_call=call, call_type=LLMCallType.TOOL_CALL)
 
-    def result(self) -> Any:
+    def result(self, generation: Generation) -> Any:
         """Return the answer in CrewAI's form."""
-        generation = self.collected.generation
         usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
         usage |= self.asked.details(generation)  # the one open place that CrewAI's event of an answer has

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -418,8 +417,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         with _shared.translated(table.errors):
             request = self._request(messages, stop, kwargs)
             chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
-            stream: Any = request.stream()
-            with closing(stream) as events:
+            with request.stream() as events:
                 for event in events:
                     for chunk in _seen(request, chunks, event):
                         if run_manager:
@@ -436,8 +434,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         with _shared.translated(table.errors):
             request = self._request(messages, stop, kwargs)
             chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
-            stream: Any = request.astream()
-            async with aclosing(stream) as events:
+            async with request.astream() as events:
                 async for event in events:
                     for chunk in _seen(request, chunks, event):
                         if run_manager:
@@ -456,8 +453,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             with _shared.translated(table.errors):
                 request = self._request(messages, stop, kwargs)
                 chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
-                stream: Any = request.stream()
-                with closing(stream) as events:
+                with request.stream() as events:
                     for event in events:
                         seen = _seen(request, chunks, event)
                         if run_manager:
@@ -475,8 +471,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             with _shared.translated(table.errors):
                 request = self._request(messages, stop, kwargs)
                 chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
-                stream: Any = request.astream()
-                async with aclosing(stream) as events:
+                async with request.astream() as events:
                     async for event in events:
                         seen = _seen(request, chunks, event)
                         if run_manager:

@@ -257,7 +257,7 @@ class Answer:
             "model_provider": PROVIDER,
             "guarantee": self.guarantee,
             "forced_share": _shared.forced_share(finish.usage),
-            **_shared.server_details(finish),
+            **finish.details,
             **_shared.beside(finish, cut),
         }
         return metadata if self.vocabulary is None else {**metadata, "logprobs": _logprobs([])}

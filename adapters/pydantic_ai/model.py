@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from threading import Event as Flag
 from typing import Any
 
 from toolgrammar.core.conversation import Event, Finish
-from toolgrammar.core.models import LocalModel, Model
+from toolgrammar.core.errors import CancelledError
+from toolgrammar.core.models import AsyncStream, LocalModel, Model
 
 from .. import _shared
 from .messages import (
@@ -161,9 +162,9 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
         with translated(self.model_name):
             request, parameters = self._request(messages, model_settings, model_request_parameters)
             request = replace(request, params=replace(request.params, cancel=stop.is_set))
-            events: Any = request.astream()
+            events = request.astream()
             first = await anext(events)
-        async with aclosing(events):
+        async with events:
             yield _Stream(parameters, self.model_name, request, first, events, stop)
 
     async def count_tokens(
@@ -209,7 +210,7 @@ class _Stream(StreamedResponse):  # type: ignore[misc]
     _name: str
     _request: _shared.Request
     _first: Event
-    _events: AsyncIterator[Event]
+    _events: AsyncStream
     _stop: Flag
     _timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
@@ -221,9 +222,12 @@ class _Stream(StreamedResponse):  # type: ignore[misc]
             async for ours in self._events:
                 for event in self._taken(ours, collected):
                     yield event
-            if self.cancelled and collected.finish is not None and collected.finish.reason == "cancelled":
-                return
-            generation = collected.generation
+            try:
+                generation = await self._events.result()
+            except CancelledError:
+                if self.cancelled:
+                    return
+                raise
             self._request.check(generation)
         self.provider_details = self._request.details(generation)
 

@@ -11,7 +11,7 @@ from ..faces import lazy
 
 if TYPE_CHECKING:
     from .bound import Copied, Seen, needs_conversation, of_conversation, require_formed
-    from .builder import MessageBuilder, arguments_text, call_events
+    from .builder import MessageBuilder
     from .equal_calls import UnequalCalls
     from .events import (
         ArgumentsDelta,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TokenWritten,
         Usage,
         ValueMass,
+        arguments_text,
     )
     from .message_dicts import ROLES, image, message_of, parts_of, past_call
     from .messages import (
@@ -84,7 +85,6 @@ __all__ = [
     "ValueMass",
     "arguments_text",
     "as_shown",
-    "call_events",
     "image",
     "message_of",
     "needs_conversation",
@@ -100,11 +100,11 @@ if not TYPE_CHECKING:
         __name__,
         {
             "bound": "Copied Seen needs_conversation of_conversation require_formed",
-            "builder": "MessageBuilder arguments_text call_events",
+            "builder": "MessageBuilder",
             "equal_calls": "UnequalCalls",
             "events": (
                 "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
-                "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
+                "ReasoningDelta TextDelta TokenWritten Usage ValueMass arguments_text"
             ),
             "message_dicts": "ROLES image message_of parts_of past_call",
             "messages": (

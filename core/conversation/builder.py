@@ -1,11 +1,8 @@
-"""From the events of a stream to the assistant's message, and from whole calls to events."""
+"""From the events of a stream to the assistant's message."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ..json import dump_json
-from .events import ArgumentsDelta, CallEnd, CallStart, Event, Generation, ReasoningDelta, TextDelta, Usage
+from .events import CallEnd, Event, Generation, ReasoningDelta, TextDelta, Usage
 from .messages import Message, ToolCall
 
 
@@ -44,20 +41,3 @@ class MessageBuilder:
     def cancelled(self) -> Generation:
         """Return the part of an answer that was there when the caller cancelled it."""
         return Generation(self.message(), "cancelled", Usage())
-
-
-def arguments_text(call: ToolCall) -> str:
-    """Return the arguments of a call as JSON text: as they were written, where that is known."""
-    return call.raw if call.raw is not None else dump_json(dict(call.arguments))
-
-
-def call_events(calls: Iterable[ToolCall]) -> list[Event]:
-    """Return the events of calls that are known whole."""
-    events: list[Event] = []
-    for index, call in enumerate(calls):
-        events += [
-            CallStart(index, call.id, call.name),
-            ArgumentsDelta(index, arguments_text(call)),
-            CallEnd(index, call),
-        ]
-    return events

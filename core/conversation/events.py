@@ -7,11 +7,12 @@ arguments); text and call deltas never mix in one event; `Finish` comes last, on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, Union
 
+from ..json import dump_json
 from .messages import Message, ToolCall
 from .trace import Trace
 
@@ -223,8 +224,30 @@ class Finish:
     repeated: str | None = None
     sureness: tuple[CallSureness, ...] = field(default=(), repr=False, compare=False)
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """How a server came to the answer (see `RemoteGeneration`); empty for a local model."""
+        return {}
+
 
 Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
+
+
+def arguments_text(call: ToolCall) -> str:
+    """Return the arguments of a call as JSON text: as they were written, where that is known."""
+    return call.raw if call.raw is not None else dump_json(dict(call.arguments))
+
+
+def call_events(calls: Iterable[ToolCall]) -> list[Event]:
+    """Return the events of calls that are known whole."""
+    events: list[Event] = []
+    for index, call in enumerate(calls):
+        events += [
+            CallStart(index, call.id, call.name),
+            ArgumentsDelta(index, arguments_text(call)),
+            CallEnd(index, call),
+        ]
+    return events
 
 
 @dataclass(frozen=True)
@@ -284,6 +307,25 @@ class Generation:
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the answer."""
         return self.message.tool_calls
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """How a server came to the answer (see `RemoteGeneration`); empty for a local model."""
+        return {}
+
+    def events(self) -> list[Event]:
+        """Return the events of a stream whose whole result this is, each part in one event."""
+        events: list[Event] = list(self.tokens)
+        if self.message.reasoning:
+            events.append(ReasoningDelta(self.message.reasoning))
+        if self.text:
+            events.append(TextDelta(self.text))
+        return [*events, *call_events(self.tool_calls), self.finish()]
+
+    def finish(self) -> Finish:
+        """Return the last event of its stream."""
+        told = {one.name: getattr(self, one.name) for one in fields(Finish) if one.name != "reason"}
+        return Finish(self.finish_reason, **told)
 
     def __str__(self) -> str:
         """The text of the answer, then its calls, one a line."""

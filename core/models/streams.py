@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 from ..conversation.events import Event, Generation, TextDelta
 from ..errors import ModelError
-from ..generation.partial import Partial
+from ..generation.partial import Partial, PartialReader
 from .requests import Request, finished
 
 if TYPE_CHECKING:
@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 class _Answer:
     """The end of a stream."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request | None) -> None:
         self._request = request
         self._whole: Generation | None = None
+
+    def _reader(self) -> PartialReader:
+        if self._request is None:
+            raise ModelError("an answer that came whole has no partial values", hint="result.value has the value")
+        return self._request.partial_reader()
 
     def _result(self) -> Generation:
         if self._whole is None:
@@ -35,9 +40,19 @@ class Stream(_Answer):
     Leaving it early (`close`, or the end of a ``with`` block) stops the model within a step.
     """
 
-    def __init__(self, items: Generator[Item, None, None], request: Request) -> None:
+    def __init__(self, items: Generator[Item, None, None], request: Request | None) -> None:
         super().__init__(request)
         self._items = items
+
+    @classmethod
+    def of(cls, generate: Callable[[], Generation]) -> Self:
+        """Return the stream of an answer that comes whole: its first event waits for all of it."""
+
+        def items() -> Generator[Item, None, None]:
+            yield from (whole := generate()).events()
+            yield whole
+
+        return cls(items(), None)
 
     def __iter__(self) -> Self:
         return self
@@ -58,7 +73,7 @@ class Stream(_Answer):
         Raises:
             ModelError: the request has no ``output_type``.
         """
-        reader = self._request.partial_reader()
+        reader = self._reader()
         return (reader.feed(event.text) for event in self if isinstance(event, TextDelta))
 
     @property
@@ -87,9 +102,21 @@ class Stream(_Answer):
 class AsyncStream(_Answer):
     """`Stream` without blocking the event loop: an asynchronous iterator of events."""
 
-    def __init__(self, items: AsyncGenerator[Item, None], request: Request) -> None:
+    def __init__(self, items: AsyncGenerator[Item, None], request: Request | None) -> None:
         super().__init__(request)
         self._items = items
+
+    @classmethod
+    def of(cls, generate: Callable[[], Awaitable[Generation]]) -> Self:
+        """Do what `Stream.of` does."""
+
+        async def items() -> AsyncGenerator[Item, None]:
+            whole = await generate()
+            for event in whole.events():
+                yield event
+            yield whole
+
+        return cls(items(), None)
 
     def __aiter__(self) -> Self:
         return self
@@ -103,7 +130,7 @@ class AsyncStream(_Answer):
 
     def partials(self) -> AsyncIterator[Partial]:
         """Do what `Stream.partials` does."""
-        reader = self._request.partial_reader()
+        reader = self._reader()
         return (reader.feed(event.text) async for event in self if isinstance(event, TextDelta))
 
     async def result(self) -> Generation:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .answer import Answer
     from .model import RemoteModel
     from .plain_server import PlainServer
-    from .stream_state import RemoteFinish, RemoteGeneration, remote_generation
+    from .stream_state import RemoteFinish, RemoteGeneration
     from .transport import RefusedError
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "RemoteFinish",
     "RemoteGeneration",
     "RemoteModel",
-    "remote_generation",
 ]
 
 if not TYPE_CHECKING:
@@ -34,7 +33,7 @@ if not TYPE_CHECKING:
             "answer": "Answer",
             "model": "RemoteModel",
             "plain_server": "PlainServer",
-            "stream_state": "RemoteFinish RemoteGeneration remote_generation",
+            "stream_state": "RemoteFinish RemoteGeneration",
             "transport": "RefusedError",
         },
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
-from ...conversation.builder import call_events
-from ...conversation.events import Event, Finish, Generation, TextDelta
+from ...conversation.events import Event, Finish, Generation, TextDelta, call_events
 from ...conversation.messages import Message
 from .answer_judge import Verdict
 from .form import ENFORCED, EXPORTED, EnforcedBy
@@ -17,9 +16,9 @@ from .form import ENFORCED, EXPORTED, EnforcedBy
 Guarantee = Literal["constrained", "validated", "cut"]
 
 
-@dataclass(frozen=True)
-class RemoteGeneration(Generation):
-    """Result of one generation by a server.
+@dataclass(frozen=True, kw_only=True)
+class Served:
+    """How a server came to an answer.
 
     Attributes:
         form: the form of the request that the server accepted, for example ``"strict tools"``, ``"json_schema"`` or,
@@ -45,29 +44,33 @@ class RemoteGeneration(Generation):
     def guarantee(self) -> Guarantee:
         """``"constrained"``: the server chose each token under our grammar, by our plug-in or by its own means; else
         ``"validated"``, also if `left_out` names a constraint. ``"cut"``: the last call has no arguments."""
-        return _guarantee(self)
+        if self.is_unfinished:
+            return "cut"
+        return "constrained" if self.form == ENFORCED or (self.form in EXPORTED and not self.left_out) else "validated"
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """``form``, ``left_out``, ``attempts``, ``enforced`` and ``guarantee``, as JSON."""
+        told = {"form": self.form, "left_out": list(self.left_out), "attempts": self.attempts}
+        return {**told, "enforced": dict(self.enforced), "guarantee": self.guarantee}
 
 
 @dataclass(frozen=True)
-class RemoteFinish(Finish):
-    """End of a streamed answer by a server; attributes as in `RemoteGeneration`."""
-
-    form: str = "text"
-    left_out: tuple[str, ...] = ()
-    attempts: int = 1
-    enforced: Mapping[str, EnforcedBy] = field(default_factory=dict)
-    is_unfinished: bool = False
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """As in `RemoteGeneration`."""
-        return _guarantee(self)
+class RemoteFinish(Served, Finish):
+    """End of a streamed answer by a server."""
 
 
-def _guarantee(end: RemoteGeneration | RemoteFinish) -> Guarantee:
-    if end.is_unfinished:
-        return "cut"
-    return "constrained" if end.form == ENFORCED or (end.form in EXPORTED and not end.left_out) else "validated"
+@dataclass(frozen=True)
+class RemoteGeneration(Served, Generation):
+    """Result of one generation by a server."""
+
+    def finish(self) -> RemoteFinish:
+        """Return the last event of its stream."""
+        return RemoteFinish(self.finish_reason, self.usage, self.cut, **_served(self))
+
+
+def _served(end: Served) -> dict[str, Any]:
+    return {one.name: getattr(end, one.name) for one in fields(Served)}
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
@@ -90,15 +93,4 @@ def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
 
 def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> RemoteGeneration:
     """Return the complete result of an answer."""
-    return RemoteGeneration(
-        message,
-        finish.reason,
-        finish.usage,
-        finish.cut,
-        raw=raw,
-        form=finish.form,
-        left_out=finish.left_out,
-        attempts=finish.attempts,
-        enforced=finish.enforced,
-        is_unfinished=finish.is_unfinished,
-    )
+    return RemoteGeneration(message, finish.reason, finish.usage, finish.cut, raw=raw, **_served(finish))

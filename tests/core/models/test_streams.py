@@ -16,7 +16,9 @@ from pydantic import BaseModel, Field, RootModel, field_validator
 from typing_extensions import TypedDict
 
 from toolgrammar.core import Grammar, InvalidArgumentsError, Message, ModelError, ToolCall, load_model
+from toolgrammar.core.conversation import MessageBuilder
 from toolgrammar.core.generation.partial import PartialReader
+from toolgrammar.core.models import AsyncStream, Stream
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
@@ -259,3 +261,48 @@ def test_notebooks_show_answers_tools_and_grammars() -> None:
     ):
         html = value._repr_html_()
         assert said in html and "<script" not in html and "<b>" not in html
+
+
+def find(name: str) -> str:
+    """Find a person."""
+    return name
+
+
+ANSWERS = {
+    "text": ("Good.", {}),
+    "reasoning": (Message("assistant", "Good.", reasoning="So."), {}),
+    "calls": (Message("assistant", "", tool_calls=(ToolCall("1", "find", {"name": "Zoë"}),)), {"tools": [find]}),
+    "probabilities": ('"Zoë"', {"output_type": Literal["Zoë", "Ann"], "exact_choice": True, "masses": True}),
+    "cut": ('{"street": "A long street", "codes": [1, 2]}', {"output_type": Address, "max_tokens": 32}),
+    "stopped": ("A long answer", {"stop": "long"}),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_an_answer_that_comes_whole_ends_as_its_stream(kind: str) -> None:
+    """Its last event is that of the model's stream, its events join to its message, and the result is itself."""
+    answer, options = ANSWERS[kind]
+    options = {"max_tokens": 60, **options}
+    ends = [*ScriptedModel([answer]).stream("?", **options)]
+    whole = ScriptedModel([answer]).generate("?", **options)
+    stream, built = Stream.of(lambda: whole), MessageBuilder()
+    events = [*stream]
+    for event in events:
+        built.add(event)
+    assert vars(events[-1]) == vars(ends[-1])
+    assert built.message() == whole.message and stream.result is whole
+    with pytest.raises(ModelError, match="came whole"):
+        stream.partials()
+
+
+def test_an_asynchronous_answer_that_comes_whole() -> None:
+    """It has the events of a synchronous one, and the same result."""
+
+    async def ask() -> None:
+        model = ScriptedModel(["Good."])
+        stream = AsyncStream.of(lambda: model.agenerate("?"))
+        events = [event async for event in stream]
+        whole = await stream.result()
+        assert events == whole.events() and whole.text == "Good."
+
+    asyncio.run(ask())

@@ -103,6 +103,15 @@ def test_a_loop_that_looks_at_nothing_runs_no_cut_call(serve: Any, complete: Any
             READERS[way](call.arguments)
 
 
+def test_a_cut_answer_that_comes_whole_has_the_end_of_its_stream(serve: Any, complete: Any) -> None:
+    """An answer that is told as events ends as it was streamed: the guarantee is ``"cut"`` in both."""
+    reply = answered(complete, BUDGET, None, ("book", TEXT[:9]), finish="length")
+    whole = serve(reply).model(retries=0).generate("Go", tools=TOOLS)
+    end = [*serve(reply).model(retries=0).stream("Go", tools=TOOLS)][-1]
+    assert whole.events()[-1] == end == whole.finish()
+    assert end.details == whole.details and whole.details["guarantee"] == "cut"
+
+
 @pytest.mark.parametrize("parsed", ["<tool_call>\n{", '<tool_call>\n{"name": "now", "arguments": [1]}\n</tool_call>'])
 def test_a_malformed_call_in_text_has_no_arguments_either(parsed: str) -> None:
     """What a parser cannot read has no arguments, whoever wrote it."""

@@ -339,7 +339,7 @@ def test_stream_is_what_generate_gives(serve: Any, complete: Any, choice: str) -
     collector = Collector()
     for event in events:
         collector.add(event)
-    assert collector.generation.message == whole.message
+    assert collector.message() == whole.message
     assert isinstance(events[-1], Finish) and events[-1].usage == whole.usage
     assert [json.loads(text) for text in collector.arguments.values()] == [c.arguments for c in whole.tool_calls]
     if choice == "auto":
