@@ -86,6 +86,9 @@ def serve(
     Exit code: 0 stopped (143 by SIGTERM), 1 requests still ran after the grace, 2 a model cannot be loaded or the port
     is taken.
     """
+    from toolgrammar.core.basics import keep_little
+
+    keep_little()
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
 

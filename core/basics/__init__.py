@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo, memoised_if_short
+    from .resident import keep_little
     from .spans import Span, continued, ending, has_contents
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "ending",
     "has_contents",
     "is_long",
+    "keep_little",
     "logger_of",
     "memoised_if_short",
     "option_meant",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:
             "option_names": "option_meant require_known",
             "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
             "pauses": "ended_by is_long pause",
+            "resident": "keep_little",
             "spans": "Span continued ending has_contents",
             "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },
