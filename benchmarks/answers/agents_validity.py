@@ -26,6 +26,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
 from benchmarks.shared.pool import end, spread
 
@@ -37,7 +38,7 @@ PACKAGES = (*PACKAGES, "agent-framework-core")
 
 
 @dataclass
-class Outcome:
+class Outcome(Counts):
     """Counts over some runs.
 
     Attributes:
@@ -45,8 +46,6 @@ class Outcome:
         tools: tools that ran.
         cut: calls that the token budget cut, and that did not run.
         declared: runs that ended with an error that is declared, by its type.
-        failures: what went wrong, by kind; empty if all is well.
-        examples: the first failures, in words.
         seconds: time spent.
     """
 
@@ -54,17 +53,7 @@ class Outcome:
     tools: int = 0
     cut: int = 0
     declared: Counter[str] = field(default_factory=Counter)
-    failures: Counter[str] = field(default_factory=Counter)
-    examples: list[str] = field(default_factory=list)
     seconds: float = 0.0
-
-    def add(self, other: Outcome) -> None:
-        """Count another outcome in."""
-        for name in ("runs", "tools", "cut", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.declared += other.declared
-        self.failures += other.failures
-        self.examples = (self.examples + other.examples)[:10]
 
 
 def run(framework: str, line: str, seed: int, max_tokens: int) -> Outcome:

@@ -21,9 +21,8 @@ import json
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ import jsonschema
 import numpy as np
 from rich.table import Table
 
+from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.pool import end, spread
@@ -46,7 +46,7 @@ PACKAGES = ("toolgrammar", "jsonschema", "numpy", "pydantic")
 
 
 @dataclass
-class Outcome:
+class Outcome(Counts):
     """Counts over some runs.
 
     Attributes:
@@ -56,8 +56,6 @@ class Outcome:
         texts: turns of text alone.
         tokens: tokens written.
         closed: turns that the token budget closed.
-        failures: what went wrong, by kind; empty if all is well.
-        examples: the first failures, in words.
         seconds: time spent.
     """
 
@@ -67,16 +65,7 @@ class Outcome:
     texts: int = 0
     tokens: int = 0
     closed: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    examples: list[str] = field(default_factory=list)
     seconds: float = 0.0
-
-    def add(self, other: Outcome) -> None:
-        """Count another outcome in."""
-        for name in ("runs", "refused", "calls", "texts", "tokens", "closed", "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.failures += other.failures
-        self.examples = (self.examples + other.examples)[:10]
 
 
 def uniform(like: Any, favour: float) -> NoiseBackend:

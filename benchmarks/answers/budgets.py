@@ -26,7 +26,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ import jsonschema
 import numpy as np
 from rich.console import Console
 
+from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
 from benchmarks.shared.noise import Logits, NoiseBackend
 from benchmarks.shared.pool import spread
@@ -58,7 +59,7 @@ CLOSING = 4.0
 
 
 @dataclass
-class Outcome:
+class Outcome(Counts):
     """Counts over some requests."""
 
     requests: int = 0
@@ -69,16 +70,6 @@ class Outcome:
     whole_values: int = 0
     incomparable: int = 0
     tokens: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
-    examples: list[str] = field(default_factory=list)
-
-    def add(self, other: Outcome) -> None:
-        """Count another outcome in."""
-        for name in ("requests", "refused", "turns", "closed", "cut_calls", "whole_values", "incomparable", "tokens"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for kind, count in other.failures.items():
-            self.failures[kind] = self.failures.get(kind, 0) + count
-        self.examples = (self.examples + other.examples)[:10]
 
 
 @dataclass(frozen=True)
@@ -266,7 +257,7 @@ def run(line: str, number: int, most: int, step: int) -> Outcome:
         found += [(budget, text) for text in problems(got, full, budget, tools, validators, outcome)]
     for budget, text in found:
         kind = text.split(":")[0]
-        outcome.failures[kind] = outcome.failures.get(kind, 0) + 1
+        outcome.failures[kind] += 1
         outcome.examples.append(f"{request['id']}, request {number}, budget {budget}: {text[:300]}")
     return outcome
 
@@ -290,9 +281,9 @@ def main() -> int:
         total.add(outcome)
     seconds = time.perf_counter() - started
     console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print({**asdict(total), "seconds": round(seconds, 1)})
+    console.print({**vars(total), "seconds": round(seconds, 1)})
     if options.json:
         settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()}
-        text = json.dumps({"options": settings, "seconds": seconds, **asdict(total)}, indent=2, ensure_ascii=False)
+        text = json.dumps({"options": settings, "seconds": seconds, **vars(total)}, indent=2, ensure_ascii=False)
         options.json.write_text(text + "\n")
     return 1 if total.failures else 0

@@ -4,7 +4,8 @@
     python -m benchmarks servers/server_attack --memory [--seconds 1800]
 
 Starts ``toolgrammar serve embedded`` on the loopback interface. Small clients ask for one call of a small tool, each
-again as soon as it is answered, a third of them streamed. In each round they do so three times: *alone*; beside clients
+again as soon as it is answered, a third of them streamed; each call is checked against the tool's schema. In each round
+they do so three times: *alone*; beside clients
 that send the *same* request; and beside as many *hostile* ones. Their throughput under hostile load is compared with
 both. The parts alternate, so that other load on the machine meets all three.
 
@@ -42,11 +43,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from jsonschema import Draft202012Validator
 
 from benchmarks.shared.results_io import machine, show
 from benchmarks.shared.workers import peak_memory_mb
 
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "get_weather",
@@ -58,6 +60,8 @@ TOOL = {
         },
     },
 }
+
+VALID = Draft202012Validator(TOOL["function"]["parameters"])
 
 #: Longest time in seconds that a client waits for an answer.
 PATIENCE = 60.0
@@ -167,6 +171,19 @@ def small_body(number: int) -> bytes:
     ).encode()
 
 
+def is_valid(body: str) -> bool:
+    """Return True unless a call of the small tool violates its schema, in a body or in the events of a stream."""
+    pieces = [line.removeprefix("data: ") for line in body.splitlines() if line and line != "data: [DONE]"]
+    calls: dict[int, str] = {}
+    name = ""
+    for choice in (one for piece in pieces for one in json.loads(piece)["choices"]):
+        for index, call in enumerate((choice.get("delta") or choice.get("message") or {}).get("tool_calls") or ()):
+            name = call["function"].get("name") or name
+            at = call.get("index", index)
+            calls[at] = calls.get(at, "") + (call["function"].get("arguments") or "")
+    return name != TOOL["function"]["name"] or all(VALID.is_valid(json.loads(text)) for text in calls.values())
+
+
 async def send(client: httpx.AsyncClient, body: bytes, limit: float) -> tuple[float, str]:
     """Send one request; return the seconds until its whole answer, and its status."""
     begin = time.monotonic()
@@ -175,7 +192,9 @@ async def send(client: httpx.AsyncClient, body: bytes, limit: float) -> tuple[fl
         kind = {"Content-Type": "application/json"}
         response = await client.post("/v1/chat/completions", content=body, headers=kind)
         whole = response.status_code == 200 and b"arguments" in response.content
-        return "answered" if whole and b'"error"' not in response.content else str(response.status_code)
+        if not whole or b'"error"' in response.content:
+            return str(response.status_code)
+        return "answered" if is_valid(response.text) else "invalid"
 
     try:
         status = await asyncio.wait_for(whole(), limit)
@@ -229,10 +248,11 @@ async def watch(url: str, seconds: float) -> list[tuple[float, str]]:
 
 def serve_group(url: str, wire: Any) -> None:
     """Do what the main process asks for: the body of a process of clients."""
-    while (order := wire.recv()) is not None:
-        kind, clients, seconds = order
-        run = watch(url, seconds) if kind == "health" else work(url, kind, clients, seconds)
-        wire.send(asyncio.run(run))
+    with contextlib.suppress(EOFError, ConnectionResetError):  # the main process has ended
+        while True:
+            kind, clients, seconds = wire.recv()
+            run = watch(url, seconds) if kind == "health" else work(url, kind, clients, seconds)
+            wire.send(asyncio.run(run))
 
 
 class Group:
