@@ -657,3 +657,46 @@ def test_the_checker_of_bfcl_judges_our_calls(bench: Any) -> None:
     assert check(row["function"], [{name: right}], possible, "simple_python")
     assert not check(row["function"], [{name: {}}], possible, "simple_python")
     assert bench("results_io").interval(5, 10) == "50% (24% to 76%)"
+
+
+#: Schemas with an instance: an object that its schema leaves open, and a number that it bars.
+OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+BARRED = {"type": "object", "properties": {"a": {"type": "integer", "not": {"const": 7}}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "schema", "kinds"),
+    [
+        ("xgrammar", {"strict_mode": True}, OPEN, {"over"}),
+        ("xgrammar", {"strict_mode": False}, OPEN, set()),
+        ("xgrammar", {"strict_mode": False}, BARRED, {"under"}),
+        ("llguidance", {}, OPEN, set()),
+        ("toolgrammar", {"whitespace": "flexible", "property_order": "any"}, BARRED, set()),
+    ],
+)
+def test_errors_of_masks_are_proven(bench: Any, name: str, options: Any, schema: Any, kinds: set[str]) -> None:
+    """A valid value that a peer forbids and an invalid one that it allows are found by texts beside an instance, both
+    validators judge each so, and there is nothing against masks that have none of these errors."""
+    pytest.importorskip("jsonschema_rs")
+    pytest.importorskip(name)
+    proven = bench("proven_errors")
+    engine = bench("workers").engines()[name](*bench("peers").single_bytes(), **options)
+    found = proven.judge(engine, schema, [(True, '{"a": 12}'), *([(False, '{"a": 7}')] if schema is BARRED else [])])
+    assert set(found["errors"]) == kinds and found["ours"] == {} and found["texts"] > 0
+    judges = proven.Judges(schema)
+    for kind, text in found["errors"].items():
+        assert judges.verdict(text.encode()) is (kind == "over")
+
+
+def test_only_texts_on_which_validators_agree_are_proofs(bench: Any) -> None:
+    """A text that is no JSON is invalid; one with a repeated name, an unknown reference or a format that is an
+    annotation to one of them proves nothing."""
+    pytest.importorskip("jsonschema_rs")
+    judges = bench("proven_errors").Judges
+    assert judges(OPEN).verdict(b'{"a": 1') is False
+    assert judges(OPEN).verdict(b'{"a": 1, "a": 1}') is None
+    assert judges({"$ref": "https://example.com/other"}).verdict(b"1") is None
+    assert judges({"format": "date"}).verdict(b'"x"') is None
+    assert judges({"format": "date"}).verdict(b'"2024-02-29"') is True
+    ordinary = bench("proven_errors").ordinary
+    assert ordinary(b'{"a":1e1,"b":[2.50]}') == b'{"a": 10, "b": [2.5]}' and ordinary(b"1e300") is None

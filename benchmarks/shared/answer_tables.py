@@ -129,6 +129,15 @@ def verdicts_by_family(result: Result) -> str:
     return f"{whole}\n\n{by_family}\n\n{table(['engine', 'most frequent reasons of refusals'], reasons)}"
 
 
+@shows("proven_errors")
+def proven_errors_table(result: Result) -> str:
+    """Schemas with an error of the masks, by engine."""
+    kinds = {"compiled": "compiled", "over": "over-constrained", "under": "under-constrained", "stuck": "dead end"}
+    kinds |= {"clean": "no error found", "refused": "refused"}
+    rows = [[name, found["version"], *(found[key] for key in kinds)] for name, found in result["engines"].items()]
+    return table(["engine", "version", *kinds.values()], rows)
+
+
 #: Kinds of questions of `decisions.py`.
 FAMILIES = ("intents", "prices", "addresses")
 

@@ -15,6 +15,7 @@ import resource
 import runpy
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -38,6 +39,16 @@ def peak_memory_mb(process: int | str = "self") -> int:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
     except (OSError, StopIteration):  # not Linux
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time that a process has taken, with all its threads; where that is not known, the time."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            user, system = file.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    except OSError:  # not Linux, or the process has ended
+        return time.monotonic()
 
 
 def engines() -> dict[str, Callable[..., Any]]:
@@ -73,7 +84,7 @@ class Worker:
         job: ``(module, function)``; the function takes the engine and the arguments of `run`, and returns a dict.
         engine: a key of ``engines.ENGINES``.
         options: keyword arguments of the engine; ``vocabulary`` is the function of `peers` that makes it ("tekken").
-        deadline: seconds on the wall that a job may take.
+        deadline: seconds of processor time that a job may take: on a busy machine as many as on a quiet one.
         python: the interpreter, whose environment has the engine.
     """
 
@@ -118,7 +129,7 @@ class Worker:
             try:
                 self._wire.send(block[done:])
                 while done < len(block):
-                    if not self._wire.poll(self.deadline):
+                    if not self._answers():
                         refused = f"no answer in {self.deadline:g} s"
                         break
                     sheet: Sheet = self._wire.recv()
@@ -132,6 +143,14 @@ class Worker:
             self.begin()
             done += 1
             yield {"refused": refused}
+
+    def _answers(self) -> bool:
+        """Wait for an answer, until the deadline."""
+        begun = processor_seconds(self.process.pid)
+        while not self._wire.poll(min(self.deadline / 4, 1)):
+            if processor_seconds(self.process.pid) - begun >= self.deadline:
+                return False
+        return True
 
     def kill(self) -> None:
         """Kill the process."""
