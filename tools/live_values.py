@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from toolgrammar.core.conversation import Message, needs_conversation, of_conversation
+from toolgrammar.core.conversation import Message, of_conversation
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.live import Reading
+from toolgrammar.core.live import LiveSchema, Reading
 from toolgrammar.core.reading import Reader, calls_of
 
 from .formats import TurnSpec
@@ -99,7 +99,7 @@ def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValue
     """Return the error for a demanded call of one of some tools, none of which has its values in a conversation."""
     parameters = tools[0].parameters
     properties = parameters.get("properties", {})
-    needed = [name for name in parameters.get("required", ()) if needs_conversation(properties.get(name))]
+    needed = [name for name in parameters.get("required", ()) if LiveSchema(properties.get(name)).needs_conversation]
     parameter = next(iter((*_without_values(of_conversation(parameters, messages)), *needed)), None)
     said = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
     return LiveValuesError(

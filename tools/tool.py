@@ -13,17 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgrammar.core.basics import logger_of
-from toolgrammar.core.conversation import needs_conversation
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
-from toolgrammar.core.live import (
-    LIVE,
-    has_keyword,
-    has_values,
-    in_order,
-    named_values,
-    with_sources,
-    without_values,
-)
+from toolgrammar.core.live import LiveSchema
 from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, names_a_day, of_today
 from toolgrammar.core.text_grammars import string_grammar
 
@@ -84,11 +75,12 @@ class Tool:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        is_live = has_keyword(self.parameters, LIVE)
-        parameters, values = named_values(self.parameters) if is_live else (self.parameters, {})
+        given = LiveSchema(self.parameters)
+        is_live = given.is_live
+        parameters, values = given.named() if is_live else (self.parameters, {})
         object.__setattr__(self, "values", {**self.values, **values})
         parameters = _as_object_schema(parameters, self.name)
-        object.__setattr__(self, "parameters", in_order(parameters) if is_live else parameters)
+        object.__setattr__(self, "parameters", LiveSchema(parameters).ordered() if is_live else parameters)
         if not is_live:
             self.__dict__["_kept_live"] = (False, False, None)
 
@@ -168,9 +160,10 @@ class Tool:
         """Return `has_values`, `needs_conversation` and `readable`; None: the tool itself."""
         known = self.__dict__.get("_kept_live")
         if known is None:
-            plain = without_values(self.parameters)
+            live = LiveSchema(self.parameters)
+            plain = live.plain()
             readable = None if plain is self.parameters else self.changed(parameters=plain)
-            known = has_values(self.parameters), needs_conversation(self.parameters), readable
+            known = live.has_values, live.needs_conversation, readable
             self.__dict__["_kept_live"] = known
         return known
 
@@ -219,7 +212,9 @@ class Tool:
                 "name": self.name,
                 "description": self.description,
                 "parameters": (
-                    with_sources(self.parameters, self.values) if live else copy.deepcopy(self.readable.parameters)
+                    LiveSchema(self.parameters).with_sources(self.values)
+                    if live
+                    else copy.deepcopy(self.readable.parameters)
                 ),
             },
         }

@@ -31,7 +31,7 @@ from toolgrammar.core.generation import (
 )
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.live import KEYWORD, LIVE, LiveValues, check_values, places_of
+from toolgrammar.core.live import LiveSchema, LiveValues
 from toolgrammar.core.pages import table
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
@@ -442,8 +442,7 @@ class ToolSet:
         Args:
             in_grammar: the server has the grammar of the turn, with the values of the conversation.
         """
-        keywords = (KEYWORD,) if in_grammar else LIVE
-        return tuple(tool.name + place for tool in self for place in places_of(tool.parameters, keywords))
+        return tuple(tool.name + place for tool in self for place in LiveSchema(tool.parameters).places(in_grammar))
 
     def to_structural_tag(
         self,
@@ -655,7 +654,7 @@ class ToolSet:
         self._checker(call.name).check(call.arguments)
         if self._has_values:
             live = values or LiveValues(self._sources, context=self._context)
-            check_values(self[call.name].parameters, call.arguments, live, call.name)
+            LiveSchema(self[call.name].parameters).check(call.arguments, live, call.name)
         return call if call.error is None else replace(call, error=None)
 
     def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:

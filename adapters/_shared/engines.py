@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
-from toolgrammar.core.live import KEYWORD, LIVE, has_keyword, places_of
-from toolgrammar.core.schema import KEYWORDS
+from toolgrammar.core.live import LiveSchema
 
 #: The remedy for each keyword.
 _CALLABLE = (
@@ -21,33 +20,24 @@ _CONVERSATION = (
 )
 
 
-def require_settled(schema: Any, tool: str | None = None, keywords: Collection[str] = LIVE) -> None:
+def require_settled(schema: Any, tool: str | None = None) -> None:
     """Refuse a schema whose values a program or a conversation gives.
 
     Args:
         schema: a JSON Schema, or JSON that holds some.
         tool: the tool of which it has the arguments.
-        keywords: those that are refused.
 
     Raises:
         UnsupportedSchemaError: it has such a keyword; with its place.
     """
-    found: list[str] = []
-
-    def note(inner: dict[str, Any]) -> dict[str, Any]:
-        found.extend(keyword for keyword in keywords if keyword in inner)
-        return inner
-
-    if has_keyword(schema, tuple(keywords)):  # or a property, or a default, has the name of one
-        KEYWORDS.map_schemas(schema, note)
-    at = next((place for place in places_of(schema, tuple(keywords)) if place.rpartition("/")[2] in found), None)
-    if at is None:
+    found = LiveSchema(schema).first()
+    if found is None:
         return
-    pointer, _, keyword = at.rpartition("/")
-    what = "is asked of a callable" if keyword == KEYWORD else "comes from the conversation"
+    pointer, keyword, is_asked = found
+    what = "is asked of a callable" if is_asked else "comes from the conversation"
     raise UnsupportedSchemaError(
         f"a value {what}, which this engine cannot do",
-        hint=_CALLABLE if keyword == KEYWORD else _CONVERSATION,
+        hint=_CALLABLE if is_asked else _CONVERSATION,
         place=Place(pointer=pointer, keyword=keyword, tool=tool),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place
 from toolgrammar.core.json import escape
-from toolgrammar.core.live import KEYWORD, Values, registered, values_of
+from toolgrammar.core.live import Values
 
 from .fields import RequestError
 
@@ -45,7 +45,7 @@ class NamedValues:
             where = Place(tool=place.tool, pointer=pointer)
             field = "schema" if place.tool is None else "tools"
             raise RequestError(
-                f"{KEYWORD} names values that this server does not have: {name!r} ({where})",
+                f"{Values.KEYWORD} names values that this server does not have: {name!r} ({where})",
                 field=field,
                 hint=f"it has {names}",
             )
@@ -58,28 +58,28 @@ class NamedValues:
                 yield from self._unknown(inner, f"{at}/{index}")
         elif isinstance(part, Mapping):
             for key, inner in part.items():
-                if key != KEYWORD and key not in _DATA:
+                if key != Values.KEYWORD and key not in _DATA:
                     yield from self._unknown(inner, f"{at}/{escape(str(key))}")
-            name = _name(part.get(KEYWORD))
-            if name is not None and name not in self._values and registered(name) is None:
-                yield name, f"{at}/{KEYWORD}"
+            name = _name(part.get(Values.KEYWORD))
+            if name is not None and name not in self._values and Values.named(name) is None:
+                yield name, f"{at}/{Values.KEYWORD}"
 
     def _bound(self, part: Any) -> Any:
         if isinstance(part, list):
             return [self._bound(inner) for inner in part]
         if not isinstance(part, Mapping):
             return part
-        made = {key: self._bound(inner) if key != KEYWORD else inner for key, inner in part.items()}
-        values = self._values.get(_name(part.get(KEYWORD)) or "")
+        made = {key: self._bound(inner) if key != Values.KEYWORD else inner for key, inner in part.items()}
+        values = self._values.get(_name(part.get(Values.KEYWORD)) or "")
         if values is not None:
-            said = part[KEYWORD] if isinstance(part[KEYWORD], Mapping) else {}
+            said = part[Values.KEYWORD] if isinstance(part[Values.KEYWORD], Mapping) else {}
             mark = {**said, **values.mark(values.name)}
             added = said.get("after") or []
             if not isinstance(added, list) or not all(isinstance(name, str) for name in added):
                 mark["after"] = added  # the reader of the schema refuses it
             elif values.after is not None:  # the operator knows what the callable reads, and the client may add to it
                 mark["after"] = list(dict.fromkeys([*values.after, *added]))
-            made[KEYWORD] = mark
+            made[Values.KEYWORD] = mark
         return made
 
 
@@ -91,7 +91,7 @@ def _name(mark: Any) -> str | None:
 
 def _values(name: str, source: Any) -> Values:
     if isinstance(source, Values) or callable(source):
-        return values_of(source)
+        return Values.of(source)
     if isinstance(source, (list, tuple)):
         fixed = list(source)
         return Values(lambda: fixed, after=())

@@ -14,10 +14,11 @@ from typing import Any
 
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.basics import ENVELOPE_VERSION, memoised_if_short
-from toolgrammar.core.conversation import needs_conversation, of_conversation, require_formed
+from toolgrammar.core.conversation import of_conversation, require_formed
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.live import LiveSchema
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 
@@ -127,7 +128,7 @@ def in_conversation(
         ToolGrammarError: a tool, the choice or a message cannot be read.
     """
     tool_set = ToolSet.from_any(list(tools))
-    if not any(tool.needs_conversation for tool in tool_set) and not needs_conversation(schema):
+    if not any(tool.needs_conversation for tool in tool_set) and not LiveSchema(schema).needs_conversation:
         return list(tools), schema
     for tool in tool_set:
         require_formed(tool.parameters, tool.name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .bound import Copied, Seen, needs_conversation, of_conversation, require_formed
+    from .bound import Copied, Seen, of_conversation, require_formed
     from .builder import MessageBuilder
     from .equal_calls import UnequalCalls
     from .events import (
@@ -87,7 +87,6 @@ __all__ = [
     "as_shown",
     "image",
     "message_of",
-    "needs_conversation",
     "new_call_id",
     "of_conversation",
     "parts_of",
@@ -99,7 +98,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "bound": "Copied Seen needs_conversation of_conversation require_formed",
+            "bound": "Copied Seen of_conversation require_formed",
             "builder": "MessageBuilder",
             "equal_calls": "UnequalCalls",
             "events": (

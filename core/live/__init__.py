@@ -12,45 +12,32 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from ..schema.read.live import KEYWORD, LIVE, has_keyword, has_values, in_order, places_of, without_values
     from .asking import LiveValues
     from .bounds import AtLeast, AtMost, DaysFromToday
-    from .check import check_values
     from .reading import Reading, read_open
-    from .values import Values, given, named_values, registered, values_of, with_sources
+    from .schema import LiveSchema
+    from .values import Values, given
 
 __all__ = [
-    "KEYWORD",
-    "LIVE",
     "AtLeast",
     "AtMost",
     "DaysFromToday",
+    "LiveSchema",
     "LiveValues",
     "Reading",
     "Values",
-    "check_values",
     "given",
-    "has_keyword",
-    "has_values",
-    "in_order",
-    "named_values",
-    "places_of",
     "read_open",
-    "registered",
-    "values_of",
-    "with_sources",
-    "without_values",
 ]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            ".schema.read.live": "KEYWORD LIVE has_keyword has_values in_order places_of without_values",
             "asking": "LiveValues",
             "bounds": "AtLeast AtMost DaysFromToday",
-            "check": "check_values",
             "reading": "Reading read_open",
-            "values": "Values given named_values registered values_of with_sources",
+            "schema": "LiveSchema",
+            "values": "Values given",
         },
     )

@@ -22,7 +22,7 @@ from ..dependent.live import Answer, Mark, Unasked
 from ..errors import LiveValuesError, Place
 from ..json import dump_json
 from .reading import Reading, read_open
-from .values import GIVEN, Values, registered, values_of
+from .values import GIVEN, Values
 
 #: Maximum time in seconds between two checks if the request is cancelled, or its time over.
 _CHECK_SECONDS = 0.05
@@ -94,7 +94,7 @@ class LiveValues:
     def of_call(self, tool: str | None, mark: Mark, call: dict[str, Any]) -> Answer:
         """Return the answer for the arguments of a call, as far as they are written; asked once for each."""
         place = Place(tool=tool, parameter=mark.member)
-        source = self.sources.get((tool, mark.source), self.sources.get(mark.source, registered(mark.source)))
+        source = self.sources.get((tool, mark.source), self.sources.get(mark.source, Values.named(mark.source)))
         if source is None:
             error = LiveValuesError(
                 f"nothing gives the values of {mark.source!r}",
@@ -102,7 +102,7 @@ class LiveValues:
                 place=place,
             )
             return Answer(error=error)
-        values = values_of(source)
+        values = Values.of(source)
         absent = next((name for name in mark.given if name not in self._given), None)
         if absent is not None and values.is_strict:
             error = LiveValuesError(

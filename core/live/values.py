@@ -48,6 +48,8 @@ class Values:
     after: Sequence[str] | None = None
     timeout: float = TIMEOUT
     longest: int = LONGEST
+    #: The keyword that names them in a schema.
+    KEYWORD: ClassVar[str] = KEYWORD
     #: A name in ``after`` that is neither a parameter nor given is an error; else the callable says what it means.
     is_strict: ClassVar[bool] = False
 
@@ -75,6 +77,16 @@ class Values:
             _NAMED[name] = self
         return name
 
+    @staticmethod
+    def named(name: object) -> Values | None:
+        """Return the object of a name; None if there is none."""
+        return _NAMED.get(name) if isinstance(name, str) else None
+
+    @staticmethod
+    def of(source: Any) -> Values:
+        """Return a `Values`, or that of a callable: the same one for the same callable."""
+        return source if isinstance(source, Values) else _wrapped(source)
+
     def mark(self, source: str) -> dict[str, Any]:
         """Return the value of ``x-values`` for this object under a name."""
         mark: dict[str, Any] = {"source": source}
@@ -91,16 +103,6 @@ class Values:
 
 #: The objects that have a name, as long as they are alive.
 _NAMED: weakref.WeakValueDictionary[str, Values] = weakref.WeakValueDictionary()
-
-
-def registered(name: object) -> Values | None:
-    """Return the `Values` of a name; None if there is none."""
-    return _NAMED.get(name) if isinstance(name, str) else None
-
-
-def values_of(source: Any) -> Values:
-    """Return a `Values`, or that of a callable: the same one for the same callable."""
-    return source if isinstance(source, Values) else _wrapped(source)
 
 
 @lru_cache(maxsize=4_096)
@@ -151,11 +153,11 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
         mark = part[KEYWORD]
         values: Values | None = None
         if isinstance(mark, Values) or callable(mark):
-            values = values_of(mark)
+            values = Values.of(mark)
             mark = values.mark(name)
         else:
             said = mark if isinstance(mark, Mapping) else {"source": mark}
-            values = registered(said.get("source"))
+            values = Values.named(said.get("source"))
             mark = mark if values is None else {**said, "source": name}
         if values is not None:
             sources[name] = values
@@ -175,5 +177,5 @@ def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
     said: Mapping[str, Any] = mark if isinstance(mark, Mapping) else {"source": mark}
     source = sources.get(said["source"]) if isinstance(said.get("source"), str) else None
     if source is not None:
-        made[KEYWORD] = {**said, "source": values_of(source).name}
+        made[KEYWORD] = {**said, "source": Values.of(source).name}
     return made

@@ -13,7 +13,7 @@ from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from toolgrammar.core.errors import Place, SchemaError
-from toolgrammar.core.live import with_sources
+from toolgrammar.core.live import LiveSchema
 
 from ..tool import Tool, with_tool
 from .python import ArgumentsJsonSchema, annotated_with, first_line
@@ -60,7 +60,7 @@ def parameters_of(source: Any, name: str) -> Any:
     if not inspect.isclass(source):
         return source
     tool = tool_from_class(source)
-    schema = dict(with_sources(tool.parameters, tool.values))
+    schema = dict(LiveSchema(tool.parameters).with_sources(tool.values))
     schema.pop("title", None)
     schema.pop("description", None)
     return schema
