@@ -35,6 +35,7 @@ from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.export.rules import ExportedRules
 from toolgrammar.core.export.writers import written_as, written_as_regex
+from toolgrammar.core.grammar.notations import exported
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED
 
@@ -63,7 +64,7 @@ def counted(model: str, case: dict[str, Any], names: list[str]) -> Iterator[dict
         instances = [json.dumps(test["data"], ensure_ascii=False) for test in case["tests"]]
         texts = texts_of(grammar, [text for text in instances if len(text) < LENGTH], draw)
         why, begin = "not exported", time.process_time()
-        rules = grammar._exported()
+        rules = exported(grammar)
     except ToolGrammarError as error:
         refusal = {"schemas": 1, why: 1, "why": str(error)[:200]}
         yield from ({}, *(refusal for _ in names))

@@ -27,11 +27,11 @@ from ..masks.matcher import Constraint
 from ..pages import table
 from ..regex.starts import Starts, checked_starts, free_text_without
 from .firsts import first_terms, schema_compiler
+from .notations import written
 from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .source import source
 
 if TYPE_CHECKING:
-    from ..export.rules import ExportedRules
     from ..export.writers import Exported
     from ..schema import SchemaOptions
     from ..text_grammars.rules import ReadGrammar
@@ -760,21 +760,15 @@ class Grammar:
             GrammarError: a fixed text is not UTF-8.
             LimitError: it has too many rules or states.
         """
-        return self._written("gbnf", vocabulary)
+        return written(self, "gbnf", vocabulary)
 
     def to_ebnf(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in EBNF, for xgrammar; its control tokens need a vocabulary. Else as `to_gbnf`."""
-        return self._written("ebnf", vocabulary)
+        return written(self, "ebnf", vocabulary)
 
     def to_lark(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in Lark, for llguidance. Else as `to_gbnf`."""
-        return self._written("lark", vocabulary)
-
-    def _written(self, notation: str, vocabulary: Vocabulary | None) -> Exported:
-        from ..export.writers import written_as
-        from ..text_grammars.tokens import special_of
-
-        return written_as(notation, self._exported(), special_of(vocabulary))
+        return written(self, "lark", vocabulary)
 
     def to_regex(self) -> Exported:
         """Return a regular expression that matches the texts as a whole, for Python, ECMA-262 and Rust alike.
@@ -783,19 +777,7 @@ class Grammar:
             GrammarError: the grammar is recursive, or has control tokens.
             LimitError: the expression is too long.
         """
-        from ..export.writers import written_as_regex
-
-        return written_as_regex(self._exported())
-
-    def _exported(self) -> ExportedRules:
-        from ..export.rules import exported_rules
-
-        self.check()
-        nodes = Nodes()
-        try:
-            return exported_rules(nodes, self._checked_build(nodes))
-        finally:
-            nodes.clear()
+        return written(self, "regex")
 
     # -- using -------------------------------------------------------------------------------------------------
 

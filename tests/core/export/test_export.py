@@ -15,6 +15,7 @@ import pytest
 from toolgrammar.core import Grammar, GrammarError, LimitError, UnsatisfiableSchemaError, Vocabulary
 from toolgrammar.core.export.rules import ExportedRules, inlined, shared
 from toolgrammar.core.export.writers import written_as
+from toolgrammar.core.grammar import notations
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.text_grammars.expressions import Chars, Choice, Expression, Literal, choice, sequence, walk
 from toolgrammar.core.unicode.charset import CharSet
@@ -130,7 +131,7 @@ def test_what_repeats_is_written_once() -> None:
 @pytest.mark.parametrize("notation", ["gbnf", "ebnf", "lark"])
 def test_common_beginnings_are_written_once(notation: str) -> None:
     """A parser that follows all alternatives at the same time, as all do, has few of them for thousands of words."""
-    rules = GRAMMARS["many"]._exported().rules
+    rules = notations.exported(GRAMMARS["many"]).rules
     assert max(len(part.items) for body in rules.values() for part in walk(body) if isinstance(part, Choice)) < 128
     text = getattr(GRAMMARS["many"], f"to_{notation}")().text
     assert text.count('"w') + text.count('"\\"w') < 20
