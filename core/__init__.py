@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     )
     from .generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
     from .generation.partial import Partial, PartialReader
-    from .grammar import Grammar
+    from .grammar import Comparison, Grammar, Witness
     from .grammar.constraint_cache import CacheStatistics, ConstraintCache
     from .live import AtLeast, AtMost, DaysFromToday, LiveValues, Values, given
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
@@ -107,6 +107,7 @@ __all__ = [
     "CallSureness",
     "CancelledError",
     "ChoiceMade",
+    "Comparison",
     "Constraint",
     "ConstraintCache",
     "ContentFilterError",
@@ -185,6 +186,7 @@ __all__ = [
     "Vocabulary",
     "VocabularyError",
     "Whitespace",
+    "Witness",
     "apply_mask",
     "fill_masks",
     "given",
@@ -203,7 +205,7 @@ _HOME = {
         "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
         "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
     ),
-    "grammar": "Grammar",
+    "grammar": "Comparison Grammar Witness",
     "conversation.trace": "ForbiddenToken Trace TracedToken",
     "conversation.messages": "ImagePart Message Part ReasoningBlock Role TextPart ToolCall",
     "models": "AsyncRun AsyncStream Model RepeatedCall Run RunResult Stream load_model",

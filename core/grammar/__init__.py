@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
+    from .comparison import Comparison, Witness
     from .constraint_cache import CacheStatistics, ConstraintCache
     from .data import is_grammar
     from .grammar import Grammar
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CacheStatistics",
+    "Comparison",
     "ConstraintCache",
     "Grammar",
+    "Witness",
     "is_grammar",
     "random_text",
 ]
@@ -27,6 +30,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "comparison": "Comparison Witness",
             "constraint_cache": "CacheStatistics ConstraintCache",
             "data": "is_grammar",
             "grammar": "Grammar",

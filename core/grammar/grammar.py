@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..schema import SchemaOptions
     from ..text_grammars.rules import ReadGrammar
     from ..vocabulary.vocabulary import Vocabulary
+    from .comparison import Comparison
 
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
@@ -694,6 +695,21 @@ class Grammar:
 
     def __ror__(self, other: str) -> Grammar:
         return Grammar.choice(other, self)
+
+    def compare(self, other: Grammar) -> Comparison:
+        """Return what another grammar is, seen from this one: ``"equal"``, ``"narrower"``, ``"wider"``,
+        ``"overlapping"``, ``"disjoint"`` or ``"undecided"``, with a smallest text for each difference.
+
+        Grammars of JSON Schemas are compared as sets of values: the order of members, white space and the spelling of
+        numbers do not count. Other grammars are compared as sets of texts, with a bound on the search. What cannot be
+        decided is undecided, with the reason; nothing is guessed.
+
+        Args:
+            other: a grammar that was made with the same ``formats`` and ``additional_properties``, if of a schema.
+        """
+        from .comparison import compared
+
+        return compared(self, other)
 
     # -- identity ----------------------------------------------------------------------------------------------
 

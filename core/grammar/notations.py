@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..language.nodes import Nodes
 
@@ -10,10 +10,18 @@ if TYPE_CHECKING:
     from ..export.rules import ExportedRules
     from ..export.writers import Exported
     from ..vocabulary.vocabulary import Vocabulary
-    from .grammar import Grammar
 
 
-def written(grammar: Grammar, notation: str, vocabulary: Vocabulary | None = None) -> Exported:
+class Checked(Protocol):
+    """A grammar (`grammar.Grammar`, which imports this module)."""
+
+    def check(self) -> None:
+        """Raise an error unless the language has a text."""
+
+    def _checked_build(self, nodes: Nodes) -> int: ...
+
+
+def written(grammar: Checked, notation: str, vocabulary: Vocabulary | None = None) -> Exported:
     """Return a grammar in another notation.
 
     Args:
@@ -31,7 +39,7 @@ def written(grammar: Grammar, notation: str, vocabulary: Vocabulary | None = Non
     return written_as_regex(rules) if notation == "regex" else written_as(notation, rules, special_of(vocabulary))
 
 
-def exported(grammar: Grammar) -> ExportedRules:
+def exported(grammar: Checked) -> ExportedRules:
     """Return the rules of a grammar, from which every notation is written.
 
     Raises:

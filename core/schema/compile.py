@@ -116,6 +116,14 @@ class CompiledSchema:
             return _only_left_out(self.narrowed[0])
         return self._with(exact, unsatisfiable)
 
+    def is_empty_without_narrowed(self) -> bool:
+        """Return True if it is proved that no value satisfies the schema, whatever the narrowed keywords allow."""
+
+        def is_proved(lowering: Lowering, nodes: Nodes) -> bool:
+            return nodes.is_empty(lowering.root()) and not nodes.limits
+
+        return self._with(self.unenforced.union(self.narrowed_keys), is_proved)
+
     def contradictions(self) -> tuple[list[UnsatisfiableSchemaError], list[UnsatisfiableSchemaError]]:
         """Return all reasons why no value can satisfy the schema (none if one can), and why none can satisfy parts of
         it. Keywords that are narrowed count as if they held for all values."""
