@@ -111,7 +111,7 @@ class _Server:
     ) -> None:
         self._served = Served(models, defaults, max_schema=limits.max_schema, values=values)
         self._limits = limits
-        self._queues = {name: Queue(limits) for name in self._served}
+        self._queues = {name: Queue(limits, self._served.relieve) for name in self._served}
         self._incoming = Incoming(limits, api_keys)
         self._metrics = Metrics(self._queues, self._incoming.queue) if metrics else None
         stored = responses.Responses()

@@ -10,6 +10,7 @@ from typing import Any
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import OPTIONS, GenerateParams
+from toolgrammar.core.grammar import ConstraintCache
 from toolgrammar.core.models import Model, load_model
 
 from .. import _shared
@@ -183,6 +184,13 @@ class Served:
         function = tool["function"]
         parameters = self._values.bound(function.get("parameters"), Place(tool=function["name"]))
         return tool if parameters is None else {**tool, "function": {**function, "parameters": parameters}}
+
+    def relieve(self) -> None:
+        """Drop the grammars that are kept for later requests; those in use stay."""
+        for loaded in self._loaded.values():
+            cache = getattr(loaded.model(), "cache", None)
+            if isinstance(cache, ConstraintCache):
+                cache.clear()
 
     def close(self) -> None:
         """Close the models that were loaded here by their addresses."""

@@ -58,7 +58,7 @@ class Failure:
 
 
 class BusyError(ToolGrammarError, code="busy", retryable=True):
-    """The server has as many requests waiting as it takes."""
+    """The server has as many requests waiting as it takes, or their grammars take all of its memory."""
 
 
 #: The part of a hint that only those can follow who call the library themselves.

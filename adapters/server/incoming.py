@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 #: Number of requests that are read at a time, and of more whose reading takes long. They take turns, as one interpreter
 #: runs them: more would not read faster.
-READING = Limits(max_running=8, max_waiting=1 << 30, max_long=256)
+READING = Limits(max_running=8, max_waiting=1 << 30, max_long=256, max_grammars=1 << 62)
 
 
 class Incoming:

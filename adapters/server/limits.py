@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from toolgrammar.core.basics import is_long
+from toolgrammar.core.basics import held, is_long
 
 from .failures import BusyError
+
+#: Minimum time in seconds between two measurements of the grammars' memory, and between two requests that end for it.
+_MEASURE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class Limits:
         max_running: maximum number of requests that one model works on at a time.
         max_waiting: maximum number of requests that wait for one model; one more is refused (429).
         max_long: maximum number of requests of one model whose grammars take long, which run beside the others.
+        max_grammars: maximum bytes of all grammars. Beyond it, those that are kept are dropped; if those in use take
+            more alone, the request that has been long for the longest time is refused (429), then the next one.
         answer_seconds: maximum time for one answer; a request waits no longer than that for its turn.
         body_seconds: maximum time in which the body of a request arrives.
     """
@@ -33,6 +39,7 @@ class Limits:
     max_running: int = 4
     max_waiting: int = 256
     max_long: int = 32
+    max_grammars: int = 512 << 20
     answer_seconds: float = 600.0
     body_seconds: float = 30.0
 
@@ -43,15 +50,21 @@ class Queue:
     A request whose grammar takes long gives its place to the next one, and goes on beside it, so that a few of them do
     not keep all others waiting; together they get a twentieth of the interpreter (see `core/basics/pauses.py`).
 
+    Args:
+        limits: the bounds.
+        relieve: drops the grammars that are kept for later requests.
+
     Attributes:
         running: number of requests that run, with the long ones.
         waiting: number of requests that wait.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, relieve: Callable[[], object] = lambda: None) -> None:
         self._limits = limits
+        self._relieve = relieve
         self._free = asyncio.Semaphore(limits.max_running)
-        self._long = 0
+        self._long: list[Turn] = []  # the first has been long for the longest time
+        self._measured = 0.0
         self.running = 0
         self.waiting = 0
 
@@ -77,39 +90,56 @@ class Queue:
         finally:
             self.waiting -= 1
         self.running += 1
-        turn = Turn(self._give_place)
+        turn = Turn(self)
         try:
             yield turn
         finally:
             self.running -= 1
             if turn.end():
-                self._long -= 1
+                self._long.remove(turn)
+                self._measured = time.monotonic()  # what it held is freed now
             else:
                 self._free.release()
 
-    def _give_place(self) -> bool:
+    def give_place(self, turn: Turn) -> bool:
         """Let the next request run beside a long one; return False if there are too many long ones."""
-        if self._long >= self._limits.max_long:
+        if len(self._long) >= self._limits.max_long:
             return False
-        self._long += 1
+        self._long.append(turn)
         self._free.release()
         return True
 
+    def refuses(self, turn: Turn) -> bool:
+        """Return True if the grammars of all requests take too much memory, and this one has been long for the longest
+        time. For any thread."""
+        if self._long[:1] != [turn] or time.monotonic() < self._measured + _MEASURE_SECONDS:
+            return False
+        most = self._limits.max_grammars
+        if held() > most:
+            self._relieve()
+        self._measured = time.monotonic()
+        return held() > most
+
 
 class Turn:
-    """The turn of one request, in the event loop in which it was made.
+    """The turn of one request, in the event loop in which it was made."""
 
-    Args:
-        give: gives the place of the request to another one, and returns True; or returns False.
-    """
-
-    def __init__(self, give: Callable[[], bool]) -> None:
-        self._give = give
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
         self._loop = asyncio.get_running_loop()
         self._is_told = self._is_given = self._is_over = False
 
     def check(self) -> None:
-        """Give the place to another request if the work of this thread is long. For any thread."""
+        """Give the place to another request if the work of this thread is long. For any thread.
+
+        Raises:
+            BusyError: the grammars of all requests take too much memory, and this one has to end.
+        """
+        if self._is_given and self._queue.refuses(self):
+            raise BusyError(
+                "the grammars of all requests take more memory than this server allows, and this one took the longest",
+                hint="try again later, or send a simpler schema",
+            )
         if not self._is_told and is_long():
             self._is_told = True
             with suppress(RuntimeError):  # the event loop is closed
@@ -122,5 +152,5 @@ class Turn:
 
     def _pass_on(self) -> None:
         if not self._is_over:
-            self._is_given = self._give()
+            self._is_given = self._queue.give_place(self)
             self._is_told = self._is_given

@@ -102,7 +102,7 @@ class LazyAutomaton:
         self.resolution = Resolution(self.nodes, self.automaton)
         self.plans = Plans(weakref.proxy(self))
         self._detours = Detours(weakref.proxy(self))
-        self._space = Space()  # the last attribute, so that the others are released before it
+        self._space = Space(self)  # the last attribute, so that the others are released before it
 
     def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
         if hasattr(self, "_space") and not ends():  # it was completed; when the interpreter ends, all memory goes

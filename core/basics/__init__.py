@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo, memoised_if_short
-    from .resident import keep_little
+    from .resident import held, keep_little
     from .spans import Span, continued, ending, has_contents
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "ended_by",
     "ending",
     "has_contents",
+    "held",
     "is_long",
     "keep_little",
     "logger_of",
@@ -53,7 +54,7 @@ if not TYPE_CHECKING:
             "option_names": "option_meant require_known",
             "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
             "pauses": "ended_by is_long pause",
-            "resident": "keep_little",
+            "resident": "held keep_little",
             "spans": "Span continued ending has_contents",
             "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import weakref
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 #: Minimum bytes that are given back at once: it takes some milliseconds.
 LEAST_BYTES = 8 * 2**20
@@ -22,15 +23,24 @@ _SPARING = {
 }
 
 
+class Owner(Protocol):
+    """An object that takes much memory."""
+
+    def byte_count(self) -> int:
+        """Return the bytes that it takes, without a lock."""
+
+
 class _Allocator:
-    """The C library's free memory, given back whenever enough objects are gone.
+    """The objects that take much memory, and the C library's free memory, given back whenever enough of them are gone.
 
     Attributes:
         freed: bytes of the objects that are gone since memory was given back.
+        owners: the objects that there are, by the identity of their `Space`.
     """
 
     def __init__(self) -> None:
         self.freed = 0
+        self.owners: dict[int, weakref.ref[Owner]] = {}
         self._trim: Any = None
         with suppress(OSError, AttributeError, TypeError):
             self._trim = ctypes.CDLL(None).malloc_trim  # glibc alone has it
@@ -61,10 +71,20 @@ def keep_little() -> None:
                 mallopt(number, value)
 
 
+def held() -> int:
+    """Return the bytes of all stores of this process, kept or in use: of all objects with a `Space` (estimated)."""
+    owners = [each() for each in list(_allocator().owners.values())]
+    return sum(owner.byte_count() for owner in owners if owner is not None)
+
+
 class Space:
-    """The last attribute of an object that takes much memory: when such objects are gone, their memory is given back.
+    """The last attribute of an object that takes much memory: it counts (`held`), and when such objects are gone, their
+    memory is given back.
 
     Otherwise glibc keeps it for later, in pieces as small as the smallest number that is still in use.
+
+    Args:
+        owner: the object, complete but for this attribute.
 
     Attributes:
         size: bytes of the object; set when it goes.
@@ -72,9 +92,11 @@ class Space:
 
     __slots__ = ("size",)
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Owner) -> None:
         self.size = 0
+        _allocator().owners[id(self)] = weakref.ref(owner)
 
     def __del__(self, found: Any = _allocator) -> None:
+        found().owners.pop(id(self), None)
         if self.size:
             found().note(self.size)

@@ -32,8 +32,11 @@ class LocalBackend(ABC):
         takes_thinking: ``encode_prompt`` takes ``thinking``.
 
     Attributes:
+        yields: the prefix cache has one budget with grammars (see `PrefixCache`).
         prefixes: the prefix cache.
     """
+
+    yields = False
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class LocalBackend(ABC):
         self.tool_format = tool_format
         self.chat_template = chat_template
         self.takes_thinking = takes_thinking
-        self.prefixes = PrefixCache(prefix_cache)
+        self.prefixes = PrefixCache(prefix_cache, yields=self.yields)
         self._keeps_prefixes = prefix_cache > 0
         self._sessions: OpenSessions[Any] = OpenSessions()
 

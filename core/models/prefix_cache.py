@@ -20,12 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..basics.forks import shared_lock
+from ..basics.resident import held
 from ..errors import ModelError
 from ..generation.backend import Session, closed_error
 from .sessions import check_crop
 
 #: Default maximum size of the stored sequences, in bytes.
 PREFIX_BYTES = 512 * 2**20
+
+#: Bytes of grammars beside which sequences in the memory of this process may take all of that; more of them take it
+#: from the sequences, down to this share.
+BESIDE, LEAST_SHARE = 128 * 2**20, 0.25
 
 #: Minimum length of a common prefix that is copied.
 MIN_COMMON = 16
@@ -88,12 +93,16 @@ class PrefixCache:
 
     Args:
         max_bytes: the size limit.
+        yields: sequences and grammars have one budget, as both are in the memory of this process: beyond `BESIDE`, the
+            grammars in use or kept (`held`) take from the limit, down to `LEAST_SHARE` of it. The newest sequence is
+            stored all the same.
     """
 
-    def __init__(self, max_bytes: int = PREFIX_BYTES) -> None:
+    def __init__(self, max_bytes: int = PREFIX_BYTES, *, yields: bool = False) -> None:
         if max_bytes < 0:
             raise ModelError(f"prefix_cache cannot be {max_bytes}", hint="a number of bytes; 0 switches it off")
         self._max_bytes = max_bytes
+        self._yields = yields
         self._entries: list[_Entry] = []  # the most recently used last
         self._open: weakref.WeakSet[PrefixSession] = weakref.WeakSet()  # which others may copy
         self._lock = shared_lock(self, "_lock", threading.Lock())
@@ -186,6 +195,7 @@ class PrefixCache:
         """
         dropped = [session]
         nbytes = session.nbytes
+        limit = self._limit()
         with self._lock:
             fits = len(ids) >= MIN_COMMON and nbytes <= self._max_bytes
             if not self._is_closed and fits and session.keeps(len(ids)):
@@ -194,13 +204,19 @@ class PrefixCache:
                     self._entries[-1] = _rested(self._entries[-1])
                 self._entries.append(_Entry(session, np.asarray(ids, dtype=np.int64), prompt, nbytes))
                 total = sum(entry.nbytes for entry in self._entries)
-                while total > self._max_bytes:
+                while total > limit and len(self._entries) > 1:
                     oldest = self._entries.pop(0)
                     total -= oldest.nbytes
                     self._evictions += 1
                     dropped.append(oldest.session)
         for unused in dropped:
             unused.close()
+
+    def _limit(self) -> float:
+        """Return the present size limit."""
+        if not self._yields:
+            return self._max_bytes
+        return max(self._max_bytes - max(held() - BESIDE, 0), LEAST_SHARE * self._max_bytes)
 
     def clear(self) -> None:
         """Free all stored sessions."""

@@ -58,6 +58,7 @@ class DecoderBackend(SharedPasses):
     """
 
     network: Network | None = None
+    yields = True
 
     def new_session(self) -> DecoderSession:
         """Return an empty sequence.

@@ -109,6 +109,7 @@ class HFBackend(SharedPasses):
         model.eval()
         self._model = model
         self._device = device
+        self.yields = device == "cpu"
         self._tokenizer_lock = shared_lock(self, "_tokenizer_lock", threading.Lock())
         config = self._model.config.get_text_config()
         window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import CancelledError, JsonMode, Message, Model, ModelError, load_model
+from toolgrammar.core.basics.resident import Space, held
 from toolgrammar.core.models.numpy_llama import network
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.models.numpy_llama.network import DecoderSession
+from toolgrammar.core.models.prefix_cache import BESIDE, PrefixCache
 
 SCHEMA = {"enum": ["yes", "no", "perhaps", "nobody knows"]}
 LONG = {"type": "string", "minLength": 20, "maxLength": 30}
@@ -258,3 +260,60 @@ def test_threads_do_not_share_a_sequence() -> None:
         thread.join()
     assert len(answers) == 12 and all(answer == expected[text] for text, answer in answers)
     assert all(json.loads(answer.text) for _, answer in answers)
+
+
+class Kept:
+    """A sequence of so many bytes that can be stored."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        self.is_closed = False
+
+    def keeps(self, length: int) -> bool:
+        """It can be reduced to any length."""
+        return True
+
+    def close(self) -> None:
+        """Free it."""
+        self.is_closed = True
+
+
+class Grammars:
+    """Grammars of so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.space = Space(self)
+
+    def byte_count(self) -> int:
+        """Their bytes."""
+        return self.size
+
+
+@pytest.mark.parametrize("yields", [True, False])
+def test_sequences_and_grammars_have_one_budget(yields: bool) -> None:
+    """What grammars take beyond their free share is taken from the sequences, down to a quarter of their limit, if both
+    are in the same memory; the newest sequence is stored all the same, up to the limit itself."""
+    mb = 2**20
+    cache = PrefixCache(400 * mb, yields=yields)
+    sequences = []
+
+    def stored(nbytes: int) -> int:
+        sequences.append(Kept(nbytes))
+        cache.give(sequences[-1], range(20), 10)  # type: ignore[arg-type]
+        counters = cache.counters()
+        assert counters.nbytes == sum(each.nbytes for each in sequences if not each.is_closed)
+        return counters.nbytes // mb
+
+    grammars = Grammars(BESIDE - held())
+    assert [stored(50 * mb) for _ in range(9)][-1] == 400
+    grammars.size += 101 * mb
+    assert stored(50 * mb) == (250 if yields else 400)
+    grammars.size += 1_000 * mb
+    assert stored(50 * mb) == (100 if yields else 400)
+    assert stored(300 * mb) == (300 if yields else 400)
+    assert stored(401 * mb) == (300 if yields else 400)
+    del grammars.space
+    for _ in range(9):
+        stored(50 * mb)
+    assert cache.counters().nbytes == 400 * mb
