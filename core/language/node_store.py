@@ -531,6 +531,32 @@ class NodeStore:
                 self.shorter[found] = as_short_as
         return found
 
+    @cython.ccall
+    def lazy_each(self, expand: object, numbers: list, as_empty_as: list) -> list:
+        """Return the nodes of the rules of one family: the rule of ``number`` is ``expand(number)``.
+
+        They cost less than as many rules with keys, and are not shared: each call makes new ones.
+
+        Args:
+            expand: returns the node of a rule, by its number.
+            numbers: a number for each rule, not negative.
+            as_empty_as: a node for each, as for `lazy`; -1: none.
+        """
+        found: list = []
+        number: cython.int
+        instead: cython.int
+        node: cython.int
+        at: cython.int = len(self._things)
+        self._things.append(expand)
+        for i in range(len(numbers)):
+            number = numbers[i]
+            instead = as_empty_as[i]
+            if instead >= 0:
+                self._check(instead)
+            node = self._new(node_kinds.LAZY, at, instead, -1 - number)
+            found.append(node)
+        return found
+
     def dynamic(self, key, static: cython.int, resolve, forbids: cython.int = 0):
         """Return a dependent node, which stands for the node ``resolve(text so far)``.
 

@@ -148,19 +148,22 @@ class Nodes(NodeStore):
         if node in self._opening:
             raise _left_recursion()
         chain: list = []
+        number: cython.int
         current = node
         self._opening.add(node)
         try:
             while cell(self, current, node_kinds.KIND) == node_kinds.LAZY:
-                if cell(self, current, node_kinds.C):
-                    current = cell(self, current, node_kinds.C) - 1
+                number = cell(self, current, node_kinds.C)
+                if number > 0:
+                    current = number - 1
                     break
                 if current in chain:
                     raise _left_recursion()
                 chain.append(current)
                 before = len(self.terms)
                 try:
-                    current = self._things[cell(self, current, node_kinds.A)]()
+                    rule = self._things[cell(self, current, node_kinds.A)]
+                    current = rule(-1 - number) if number else rule()
                 except (LimitError, SchemaError) as error:
                     current = self._without(current, error, before)
                 except RecursionError:
@@ -170,8 +173,9 @@ class Nodes(NodeStore):
             self._opening.discard(node)
         for each in chain:
             node = each
+            if cell(self, node, node_kinds.C) == 0:  # not of a family, which the other rules need
+                self._things[cell(self, node, node_kinds.A)] = None  # release the closure
             self._cells[node * node_kinds.WIDTH + node_kinds.C] = current + 1
-            self._things[cell(self, node, node_kinds.A)] = None  # release the closure
         return current
 
     @cython.cfunc

@@ -74,6 +74,8 @@ class ObjectPlan:
         rests: the rest of the object after a member, by the state.
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
+        witnesses: for each member, the witness of the rest after its name, if members may come in any order; `UNKNOWN`:
+            not built yet, or it depends on the state.
         marks: for each member, the marks of its live values; None: not computed yet.
         answered: the rest of the object from the name of a member with live values on, by the member, the state and
             the texts of the answers.
@@ -124,6 +126,7 @@ class ObjectPlan:
         self.rests: dict[object, int] = {}
         self.start = UNKNOWN
         self.witness: int | None = UNKNOWN
+        self.witnesses = [UNKNOWN] * size
         self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)

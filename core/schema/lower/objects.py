@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from json.encoder import encode_basestring
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ...dependent.live import Answer, no_values, unbound
@@ -25,8 +24,7 @@ from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
-
-_NONE: frozenset[str] = frozenset()
+from .object_rules import NO_OBJECTS, AfterNameRule, LiveRule, MembersState, RestRule
 
 #: Maximum number of states of the demands on one object that the search for a text meets, and the number of further
 #: ones for each state that a text may reach.
@@ -36,115 +34,10 @@ MAX_MET, MORE_MET = 20_000, 4
 MAX_REMEMBERED = 256
 
 
-class _MembersState(NamedTuple):
-    """State between two members of an object; the rest of the object depends on nothing else.
-
-    Attributes:
-        at: in the schema's order, the number of the first member that may come; in any order, the set of the written
-            members, as bits.
-        is_first: no member is written yet.
-        members: number of members written, as far as it matters.
-        open: the demands that are still open, as bits.
-        excluded: the objects that this one must differ from, and that have all members written so far.
-        names: the names of the members written so far, if ``excluded`` is not empty.
-        start: with members in any order, in the search for a shortest text, for which one order suffices: the number of
-            the first member that may come. None: any order.
-    """
-
-    at: int
-    is_first: bool = False
-    members: int = 0
-    open: int = 0
-    excluded: frozenset[str] = _NONE
-    names: frozenset[str] = _NONE
-    start: int | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Rest:
-    """The rule of the rest of an object from a state on."""
-
-    objects: ObjectLowering
-    plan: ObjectPlan
-    state: _MembersState
-
-    def __call__(self) -> int:
-        """Return the node of the rest: with members in any order, or in one order if the states of this text are used
-        up."""
-        if self.state.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
-            error = LimitError(
-                "a text has used up the states for members in any order",
-                hint='shorten the text, or set property_order="schema"',
-            )
-            self.objects.nodes.exceed(placed(error, self.plan.located))
-            return self.in_order()
-        return self.objects.expand(self.plan, self.state)
-
-    def in_order(self) -> int:
-        """Return the rest of the object with members in the order of their numbers only."""
-        return self.objects.in_order(self.plan, self.state._replace(start=0))
-
-
-@dataclass(slots=True, eq=False)
-class _AfterName:
-    """The rule of the rest of an object after a name.
-
-    Attributes:
-        objects: expands the rule.
-        plan: the plan of the object.
-        state: the state before the name.
-        number: the number of the member; below zero, counted from the last, that of a region of undeclared names.
-        name: an undeclared name that excluded objects have (see `_MembersState`); None: any other.
-        value: the node of the value; `UNKNOWN`: that of its goal.
-        goal: the goal of the value, if it is not that of the member.
-    """
-
-    objects: ObjectLowering
-    plan: ObjectPlan
-    state: _MembersState
-    number: int
-    name: str | None
-    value: int = UNKNOWN
-    goal: Goal = ()
-
-    def __call__(self) -> int:
-        return self.objects.expand_after_name(self)
-
-
 class _Schema(dict[str, Any]):
     """A schema of an answer, which can be referred to weakly."""
 
     __slots__ = ("__weakref__",)
-
-
-@dataclass(slots=True, eq=False)
-class _Live:
-    """The rest of an object from a member with live values on: the function of a dependent node.
-
-    Attributes:
-        objects: resolves it.
-        plan: the plan of the object.
-        state: the state before the member.
-        number: the number of the member.
-        rest: returns the member with a node after its name, or that node.
-        kept: the result of `planned`; `UNKNOWN` until it is built.
-    """
-
-    objects: ObjectLowering
-    plan: ObjectPlan
-    state: _MembersState
-    number: int
-    rest: Callable[[int], int]
-    kept: int = UNKNOWN
-
-    def __call__(self, before: Written) -> int:
-        return self.objects.resolved(self, before)
-
-    def planned(self) -> int:
-        """Return the node from which completions are planned."""
-        if self.kept == UNKNOWN:
-            self.kept = self.objects.planned(self)
-        return self.kept
 
 
 class ObjectLowering:
@@ -181,7 +74,7 @@ class ObjectLowering:
         """Return the merged shape of a conjunction."""
         return self._merged.of(objects)
 
-    def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
+    def node(self, objects: Objects, excluded: frozenset[str] = NO_OBJECTS) -> int:
         """Return the node of the objects that satisfy a conjunction, without the whole objects whose keys (`value_key`)
         are ``excluded``."""
         if objects.most is not None and objects.least > objects.most:
@@ -198,7 +91,7 @@ class ObjectLowering:
 
     # -- states ------------------------------------------------------------------------------------------------
 
-    def _after(self, plan: ObjectPlan, state: _MembersState) -> int:
+    def _after(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object after a member, from a state on."""
         if state.start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
@@ -212,9 +105,9 @@ class ObjectLowering:
             node = plan.rests[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
         return node
 
-    def _rest(self, plan: ObjectPlan, state: _MembersState) -> int:
+    def _rest(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the node of the rest of an object from a state on: expanded when a text reaches it."""
-        rule = _Rest(self, plan, state)
+        rule = RestRule(self, plan, state)
         shorter = rule.in_order if self.any_order else None
         if self._may_end(plan, state):
             shorter = self._closed
@@ -224,7 +117,7 @@ class ObjectLowering:
         """Return the end of an object."""
         return self._closing
 
-    def _may_end(self, plan: ObjectPlan, state: _MembersState) -> bool:
+    def _may_end(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if an object is complete in a state."""
         if state.start is not None and state.start < plan.size:
             return False
@@ -233,7 +126,7 @@ class ObjectLowering:
             return False
         return all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
 
-    def in_order(self, plan: ObjectPlan, state: _MembersState) -> int:
+    def in_order(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
 
         A shortest text is among these, and there are fewer states than sets of members.
@@ -247,7 +140,7 @@ class ObjectLowering:
             return self.nodes.EMPTY
         at |= (1 << start) - 1  # the members before no longer matter
         state = state._replace(at=at, open=open, start=start)
-        rule = _Rest(self, plan, state)
+        rule = RestRule(self, plan, state)
         return self.nodes.lazy(("in order", plan, state), rule, as_empty_as=self._witness_from(plan, state))
 
     # -- whether an object can be completed ---------------------------------------------------------------------
@@ -271,7 +164,7 @@ class ObjectLowering:
                 plan.witness = nodes.sequence(values)
         return plan.witness
 
-    def _witness_from(self, plan: ObjectPlan, state: _MembersState) -> int | None:
+    def _witness_from(self, plan: ObjectPlan, state: MembersState) -> int | None:
         """Return the witness of an object from a state on; None: the rest of the object from there."""
         if state.start is not None:
             return self._witness(plan) if not state.excluded and self._has_enough(plan, state) else None
@@ -299,7 +192,7 @@ class ObjectLowering:
             plan.others[number].roomy and self._is_inhabited(plan, number - count) for number in range(count)
         )
 
-    def _is_endless(self, plan: ObjectPlan, state: _MembersState) -> bool:
+    def _is_endless(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""
         if not plan.plain or not self._direct:
@@ -311,7 +204,7 @@ class ObjectLowering:
             return False
         return not state.at >> plan.endless & 1 if self.any_order else state.at <= plan.endless
 
-    def _has_enough(self, plan: ObjectPlan, state: _MembersState) -> bool:
+    def _has_enough(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if the members from the start of a state on are surely as many as are missing there."""
         if plan.demands or plan.most is not None:
             return False
@@ -337,7 +230,7 @@ class ObjectLowering:
                 return True
         return False
 
-    def _witness_by_demands(self, plan: ObjectPlan, state: _MembersState) -> int:
+    def _witness_by_demands(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the witness of an object from a state on: one for each component of its demands, but for those that
         can be left as they are."""
         at = state.at if self.any_order else (1 << state.at) - 1
@@ -468,7 +361,7 @@ class ObjectLowering:
             row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
         return nodes.sequence([*required, row[-1]])
 
-    def expand(self, plan: ObjectPlan, state: _MembersState) -> int:
+    def expand(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object from a state on, expanded."""
         nodes = self.nodes
         at = state.at
@@ -482,18 +375,16 @@ class ObjectLowering:
             number = state.start
             if not plan.required >> number & 1:
                 skipped = self.in_order(plan, state._replace(start=number + 1, open=state.open & ~plan.absent[number]))
-            if allowed:
-                self._add(entries, live, plan, state, number)
+            numbers: Sequence[int] = (number,)
         elif self.any_order:
             done = not plan.required & ~at
-            for number in range(size if allowed else 0):
-                if not (at and at >> number & 1):
-                    self._add(entries, live, plan, state, number)
+            numbers = [number for number in range(size) if not at >> number & 1] if at else range(size)
         else:
             following = plan.following[at]
             done = following == size
-            for number in range(at, (following if done else following + 1) if allowed else 0):
-                self._add(entries, live, plan, state, number)
+            numbers = range(at, following if done else following + 1)
+        if allowed:
+            self._add(entries, live, plan, state, numbers)
         keys = nodes.words(entries)
         if allowed and plan.others and (done or (self.any_order and state.start is None)):
             lead = b"" if state.is_first else self._lead
@@ -516,25 +407,49 @@ class ObjectLowering:
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
     def _add(
-        self, entries: list[tuple[bytes, int]], live: list[int], plan: ObjectPlan, state: _MembersState, number: int
+        self,
+        entries: list[tuple[bytes, int]],
+        live: list[int],
+        plan: ObjectPlan,
+        state: MembersState,
+        numbers: Sequence[int],
     ) -> None:
-        """Add the texts of a member's name, each with what follows it; the number of a member with live values."""
-        words = plan.words[number]
-        if words is None:
-            words = self._words(plan, number)
-        if words and self.lowering.is_live and plan.marks_of(number):
-            live.append(number)
-        elif words:
-            rest = self._after_name(plan, state, number, None)
-            for word in words:
-                named = rest
+        """Add the texts of the names of members, each with what follows it; the numbers of members with live values."""
+        named: list[int] = []
+        for number in numbers:
+            words = plan.words[number]
+            if words is None:
+                words = self._words(plan, number)
+            if words:
+                (live if self.lowering.is_live and plan.marks_of(number) else named).append(number)
+        lead = b"" if state.is_first else self._lead
+        for number, rest in zip(named, self._after_names(plan, state, named), strict=True):
+            for word in plan.words[number] or ():
                 if self.lowering.is_marked:
-                    name = plan.names[number]
-                    mark = self.lowering.marked(NAMED, name=name, size=len(word), ending=len(self._ending))
-                    named = self.nodes.seq(mark, rest)
-                entries.append((word if state.is_first else self._lead + word, named))
+                    marked = self.lowering.marked
+                    mark = marked(NAMED, name=plan.names[number], size=len(lead + word), ending=len(self._ending))
+                    entries.append((lead + word, self.nodes.seq(mark, rest)))
+                else:
+                    entries.append((lead + word, rest))
 
-    def _live(self, plan: ObjectPlan, state: _MembersState, number: int) -> int:
+    def _after_names(self, plan: ObjectPlan, state: MembersState, numbers: list[int]) -> list[int]:
+        """Return the rest of an object after the name of each of some members."""
+        if not self.any_order or state.start is not None or state.excluded:
+            return [self._after_name(plan, state, number) for number in numbers]
+        whole = self._witness(plan)
+        if whole is not None:
+            for number in numbers:
+                if plan.witnesses[number] == UNKNOWN:
+                    is_sure = self._is_inhabited(plan, number)
+                    plan.witnesses[number] = whole if is_sure else self.nodes.seq(self._value(plan, number), whole)
+        skipped, witnesses = len(plan.others), plan.witnesses
+        return self.nodes.lazy_each(
+            AfterNameRule(self, plan, state),
+            [number + skipped for number in numbers],
+            [witnesses[number] for number in numbers],
+        )
+
+    def _live(self, plan: ObjectPlan, state: MembersState, number: int) -> int:
         """Return the rest of an object from a member with live values on, with the separator before it.
 
         If the member must come now, the dependent node is after its name. Else it is where a text decides for the
@@ -556,19 +471,19 @@ class ObjectLowering:
         def rest(after: int) -> int:
             return nodes.seq(lead, nodes.words([(word, after) for word in plan.words[number] or ()]))
 
-        after = self._after_name(plan, state, number, None)
+        after = self._after_name(plan, state, number)
         key = ("live", self, plan, state, number)
         if plan.required >> number & 1 and not self._undecided(plan, state, number):
-            live = nodes.dynamic(key, after, _Live(self, plan, state, number, lambda node: node), ALL)
+            live = nodes.dynamic(key, after, LiveRule(self, plan, state, number, lambda node: node), ALL)
             return nodes.seq(begin, rest(live))
-        return nodes.seq(begin, nodes.dynamic(key, rest(after), _Live(self, plan, state, number, rest), ALL))
+        return nodes.seq(begin, nodes.dynamic(key, rest(after), LiveRule(self, plan, state, number, rest), ALL))
 
-    def _undecided(self, plan: ObjectPlan, state: _MembersState, number: int) -> bool:
+    def _undecided(self, plan: ObjectPlan, state: MembersState, number: int) -> bool:
         """Return True if a member that live values read may still come before them."""
         names = {plan.names[other] for other in range(state.at, number)}
         return any(not names.isdisjoint(mark.after) for _, _, mark in plan.marks_of(number))
 
-    def resolved(self, live: _Live, before: Written) -> int:
+    def resolved(self, live: LiveRule, before: Written) -> int:
         """Return the rest of an object from a member with live values on, after a text; EMPTY if it may not come.
 
         Raises:
@@ -598,14 +513,14 @@ class ObjectLowering:
         assert error is not None
         raise error
 
-    def planned(self, live: _Live) -> int:
+    def planned(self, live: LiveRule) -> int:
         """Return the rest of an object from a member with live values on, with as many tokens as are kept for them."""
         marks = live.plan.marks_of(live.number)
         room = [self.nodes.special(RESERVED)] * sum(mark.longest for _, _, mark in marks)
         return live.rest(self._after_value(live.plan, live.state, live.number, self.nodes.sequence(room)))
 
     def _answered(
-        self, plan: ObjectPlan, state: _MembersState, number: int, rest: Callable[[int], int], answers: list[Answer]
+        self, plan: ObjectPlan, state: MembersState, number: int, rest: Callable[[int], int], answers: list[Answer]
     ) -> int:
         """Return the rest of an object from a member with live values on, with the answers of their callables."""
         key = (number, state, *(answer.text for answer in answers))
@@ -647,14 +562,13 @@ class ObjectLowering:
         return self._schemas.setdefault(answer.text, _Schema(answer.schema))
 
     def _after_value(
-        self, plan: ObjectPlan, state: _MembersState, number: int, value: int = UNKNOWN, goal: Goal = ()
+        self, plan: ObjectPlan, state: MembersState, number: int, value: int = UNKNOWN, goal: Goal = ()
     ) -> int:
         """Return the rest of an object after a name whose value is of a goal, or (for a text that is only measured) a
         node."""
         if state.open and not self.any_order:
             state = state._replace(open=self._unmet(plan, state, number))
-        rule = _AfterName(self, plan, state, number, None, value, goal)
-        return self.nodes.lazy(rule, rule)
+        return AfterNameRule(self, plan, state, None, value, goal).node(number)
 
     def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
         """Return the texts of a member's name; none if the member is never valid."""
@@ -670,16 +584,15 @@ class ObjectLowering:
         plan.words[number] = words
         return words
 
-    def _after_name(self, plan: ObjectPlan, state: _MembersState, number: int, name: str | None) -> int:
-        """Return the rest of an object after a name (see `_AfterName`): expanded when a text reaches it."""
+    def _after_name(self, plan: ObjectPlan, state: MembersState, number: int, name: str | None = None) -> int:
+        """Return the rest of an object after a name (see `AfterNameRule`): expanded when a text reaches it."""
         open = state.open
         if open and (not self.any_order or state.start is not None):
             open = self._unmet(plan, state, number if number >= 0 else plan.size)
         if open != state.open:
             state = state._replace(open=open)
         if state.excluded:
-            rule = _AfterName(self, plan, state, number, name)
-            return self.nodes.lazy(rule, rule)
+            return AfterNameRule(self, plan, state, name).node(number)
         key = number if plan.plain else (number, state.members, state.open)
         if not self.any_order:  # the rest is the same from every state before
             follow = plan.follow.get(key)
@@ -688,15 +601,14 @@ class ObjectLowering:
         witness = self._witness(plan) if state.start is None or self._has_enough(plan, state) else None
         if witness is not None and not self._is_inhabited(plan, number):
             witness = self.nodes.seq(self._value(plan, number), witness)
-        rule = _AfterName(self, plan, state, number, None)
-        node = self.nodes.lazy(rule, rule, as_empty_as=witness)
+        node = AfterNameRule(self, plan, state).node(number, witness)
         if not self.any_order:
             plan.follow[key] = node
         return node
 
-    def expand_after_name(self, rule: _AfterName) -> int:
-        """Return the rest of an object after a name (see `_AfterName`), expanded."""
-        plan, state, number, name = rule.plan, rule.state, rule.number, rule.name
+    def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
+        """Return the rest of an object after the name of a member (see `AfterNameRule`), expanded."""
+        plan, state, name = rule.plan, rule.state, rule.name
         nodes = self.nodes
         if number < 0:
             at = state.at if self.any_order else plan.size
@@ -713,8 +625,8 @@ class ObjectLowering:
         if state.start is not None:
             start = plan.size if number < 0 else number + 1
         if plan.plain and not excluded:
-            rest = self._after(plan, _MembersState(at, start=start))
-            written = nodes.seq(self._ruled(rule), rest)
+            rest = self._after(plan, MembersState(at, start=start))
+            written = nodes.seq(self._ruled(rule, number), rest)
         else:
             goal = rule.goal or plan.goal(number)
             count = state.members
@@ -722,7 +634,7 @@ class ObjectLowering:
                 count += 1
             options = []
             for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
-                following = _MembersState(at, False, count, state.open & ~met, start=start)
+                following = MembersState(at, False, count, state.open & ~met, start=start)
                 after = self._after(plan, following)
                 if excluded and name is not None:
                     asked = (*goal, *demanded)
@@ -739,7 +651,7 @@ class ObjectLowering:
                 elif demanded:
                     options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
                 else:
-                    options.append(nodes.seq(self._ruled(rule), after))
+                    options.append(nodes.seq(self._ruled(rule, number), after))
             written = nodes.alt(options)
         if self.lowering.is_marked:
             written = nodes.seq(self._begun, written)
@@ -748,15 +660,15 @@ class ObjectLowering:
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
         return written
 
-    def _ruled(self, rule: _AfterName) -> int:
+    def _ruled(self, rule: AfterNameRule, number: int) -> int:
         """Return the value after the name of a rule."""
         if rule.value != UNKNOWN:
             return rule.value
         if rule.goal:
-            return self._written_value(rule.plan.names[rule.number], rule.goal)
-        return self._value(rule.plan, rule.number)
+            return self._written_value(rule.plan.names[number], rule.goal)
+        return self._value(rule.plan, number)
 
-    def _unmet(self, plan: ObjectPlan, state: _MembersState, end: int) -> int:
+    def _unmet(self, plan: ObjectPlan, state: MembersState, end: int) -> int:
         """Return the demands that stay open in a state if no further member before ``end`` is written."""
         open = state.open
         if not open:
@@ -769,7 +681,7 @@ class ObjectLowering:
                 open &= ~plan.absent[number]
         return open
 
-    def _undeclared(self, plan: ObjectPlan, state: _MembersState, index: int) -> Iterator[int]:
+    def _undeclared(self, plan: ObjectPlan, state: MembersState, index: int) -> Iterator[int]:
         """Yield the members of a region, without a comma before them."""
         nodes = self.nodes
         number = index - len(plan.others)
@@ -784,12 +696,12 @@ class ObjectLowering:
                     spelled = self._written(terms.literal(name))
                     yield nodes.sequence([spelled, ending, self._after_name(plan, state, number, name)])
             rest = terms.and_([region.names, terms.not_(terms.words(own))]) if own else region.names
-            yield nodes.sequence([self._written(rest), ending, self._after_name(plan, state, number, None)])
+            yield nodes.sequence([self._written(rest), ending, self._after_name(plan, state, number)])
             return
         spelled = plan.region_names[index]
         if spelled == UNKNOWN:
             spelled = plan.region_names[index] = self._name(plan, region)
-        after = self._after_name(plan, state, number, None)
+        after = self._after_name(plan, state, number)
         if self.lowering.is_marked:
             marked = self.lowering.marked
             yield nodes.sequence([marked(OPENED), spelled, ending, marked(NAMED, ending=len(self._ending)), after])
@@ -890,9 +802,9 @@ class ObjectLowering:
         return not unmet
 
 
-def _start(plan: ObjectPlan, excluded: frozenset[str] = _NONE) -> _MembersState:
+def _start(plan: ObjectPlan, excluded: frozenset[str] = NO_OBJECTS) -> MembersState:
     """Return the state before the first member."""
-    return _MembersState(0, True, 0, (1 << plan.demands) - 1, excluded)
+    return MembersState(0, True, 0, (1 << plan.demands) - 1, excluded)
 
 
 def spelled_name(name: str) -> bytes:

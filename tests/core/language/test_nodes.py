@@ -209,3 +209,20 @@ def test_a_node_of_nowhere_is_an_error() -> None:
             nodes.lazy(("rule", node), lambda: nodes.EMPTY, as_empty_as=node)
     with pytest.raises((TypeError, AttributeError)):
         nodes.heads(nodes.words({"a": nodes.special("x"), "b": nodes.special("y")}))  # type: ignore[dict-item]
+
+
+def test_rules_of_one_family() -> None:
+    """Rules of one function are expanded one by one, each with its own number, and are empty as their witnesses say."""
+    nodes = Nodes()
+    asked: list[int] = []
+
+    def expand(number: int) -> int:
+        asked.append(number)
+        return nodes.literal(b"abc"[number : number + 1])
+
+    first, second, void = nodes.lazy_each(expand, [0, 2, 1], [nodes.EPSILON, -1, nodes.EMPTY])
+    assert not nodes.is_empty(first) and nodes.is_empty(void) and asked == []
+    assert not nodes.is_empty(second) and asked == [2]
+    assert nodes.heads(nodes.seq(second, first)) == ((nodes.literal(b"c"), first),)
+    assert nodes.expand(first) == nodes.literal(b"a") and nodes.expand(first) == nodes.literal(b"a")
+    assert asked == [2, 0]

@@ -18,6 +18,7 @@ from toolgrammar.core import (
     UnsupportedSchemaError,
 )
 from toolgrammar.core.schema import every_problem
+from toolgrammar.core.schema.lower.object_rules import AfterNameRule
 from toolgrammar.core.schema.lower.objects import ObjectLowering
 from toolgrammar.core.validation import is_valid
 
@@ -534,3 +535,20 @@ def test_the_end_of_an_object_needs_none_of_its_names(order: Any, monkeypatch: p
     assert matcher.accept_bytes(b"4")
     assert matcher.shortest_completion() == b'a": 0}'
     assert len(expanded) < 3
+
+
+def test_a_state_between_members_makes_one_rule_for_all_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members in any order make a rule for each state that a text reaches, not one for each name in each state."""
+    rules: list[AfterNameRule] = []
+    make = AfterNameRule.__init__
+
+    def counted(self: AfterNameRule, *args: Any) -> None:
+        rules.append(self)
+        make(self, *args)
+
+    monkeypatch.setattr(AfterNameRule, "__init__", counted)
+    names = [f"p{number}" for number in range(100)]
+    schema = {"type": "object", "properties": {name: {"type": "null"} for name in names}, "additionalProperties": False}
+    matcher = Grammar.from_json_schema(schema, property_order="any").bind(BYTES).matcher()
+    assert matcher.accept_bytes(json.dumps(dict.fromkeys(reversed(names))).encode()) and matcher.is_accepting
+    assert len(names) <= len(rules) <= len(names) + 1
