@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from toolgrammar.core.basics import Span, ending, has_contents
+from toolgrammar.core.basics import Span
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
 
@@ -180,7 +180,7 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         "gen_ai.tool.description": tool.description or None,
         "gen_ai.tool.call.id": call.id or None,
     }
-    if has_contents():
+    if Span.has_contents():
         attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
     span = Span.begin("execute_tool", tool.name, attributes)
     if span is None:
@@ -188,11 +188,11 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         return
 
     def told(result: Any) -> Any:
-        if has_contents():
+        if Span.has_contents():
             span.set({"gen_ai.tool.call.result": result_text(result)})
         return result
 
-    with ending(span), span.active():
+    with span.running():
         yield told
 
 

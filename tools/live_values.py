@@ -10,7 +10,7 @@ from toolgrammar.core.conversation import Message, of_conversation
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.live import LiveSchema, Reading
-from toolgrammar.core.reading import Reader, calls_of
+from toolgrammar.core.reading import Reader
 
 from .formats import TurnSpec
 from .tool import Tool
@@ -46,7 +46,7 @@ class CallReader:
             for begun in dict.fromkeys((text, text.lstrip(b"\n"))):
                 reader = Reader(grammar)
                 reader.read(begun, controls)
-                calls = calls_of(reader.passed, begun)
+                calls = reader.calls(begun)
                 if not reader.is_lost and calls and calls[-1].open:
                     return calls[-1].tool, calls[-1].objects(begun)
         raise LiveValuesError(

@@ -26,7 +26,6 @@ from toolgrammar.core.generation import (
     PartialReader,
     ToolsInPrompt,
     check_tool_choice,
-    tool_choice_of,
     unknown_tool,
 )
 from toolgrammar.core.grammar import Grammar
@@ -382,8 +381,7 @@ class ToolSet:
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._offered().values())
-        choice = tool_choice_of(choice, self.names)
-        check_tool_choice(choice, self.names)
+        choice = check_tool_choice(choice, self.names)
         if choice == "required" and not self._tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         self.require_offered(choice)

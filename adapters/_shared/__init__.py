@@ -26,7 +26,7 @@ that the adapter runs itself.
 from __future__ import annotations
 
 from toolgrammar.core.basics import require_known
-from toolgrammar.core.conversation import arguments_text, image, message_of, parts_of, past_call
+from toolgrammar.core.conversation import image, message_of, parts_of, past_call
 
 from .answers import (
     Collector,
@@ -80,7 +80,6 @@ __all__ = [
     "TextTokens",
     "Translation",
     "Validators",
-    "arguments_text",
     "beside",
     "closed",
     "count_text",

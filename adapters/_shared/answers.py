@@ -14,7 +14,6 @@ from toolgrammar.core.conversation import (
     MessageBuilder,
     ToolCall,
     Usage,
-    arguments_text,
 )
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
@@ -36,7 +35,7 @@ def executable_text(call: ToolCall) -> str:
     that the framework's own handling of malformed arguments reports it to the model instead of running the tool.
     """
     reason = problem(call)
-    return arguments_text(call) if reason is None else f"{arguments_text(call)} <{reason}>"
+    return call.arguments_text if reason is None else f"{call.arguments_text} <{reason}>"
 
 
 def require_executable(call: ToolCall) -> None:

@@ -17,7 +17,6 @@ from toolgrammar.core.conversation import (
     Generation,
     Message,
     Usage,
-    arguments_text,
 )
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import MAX_RETRIES, GenerateParams
@@ -48,7 +47,7 @@ class Validators:
         if self.tool is None:
             return [] if generation.tool_calls else self._problems(generation.text)
         calls = [call for call in generation.tool_calls if call.name == self.tool and problem(call) is None]
-        return [message for call in calls for message in self._problems(arguments_text(call))]
+        return [message for call in calls for message in self._problems(call.arguments_text)]
 
     def _problems(self, text: str) -> list[str]:
         read = getattr(self.model, "model_validate_json", None) or self.model.parse_raw

@@ -170,7 +170,7 @@ def contents_of(generation: Generation) -> list[Content]:
     if generation.text:
         contents.append(Content.from_text(generation.text))
     return contents + [
-        _call(call.id, call.name, _shared.arguments_text(call), _shared.problem(call)) for call in generation.tool_calls
+        _call(call.id, call.name, call.arguments_text, _shared.problem(call)) for call in generation.tool_calls
     ]
 
 

@@ -9,7 +9,6 @@ import sysconfig
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,19 +134,20 @@ def _core_folder(core: Any) -> Path:
 
 
 def _python(found: Installation) -> None:
-    from toolgrammar.core.compiled import HAS_GIL
+    from toolgrammar.core.compiled import Build
 
+    has_gil = Build.of_installation().has_gil
     free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     found.python = {
         "version": platform.python_version(),
         "implementation": platform.python_implementation(),
         "platform": f"{platform.system()} {platform.machine()}",
         "free_threaded": free_threaded,
-        "gil": HAS_GIL,
+        "gil": has_gil,
     }
     if sys.version_info < LOWEST_PYTHON:
         found.add("error", f"Python {platform.python_version()} is not supported", "use Python 3.10 or newer")
-    if free_threaded and HAS_GIL:
+    if free_threaded and has_gil:
         found.add(
             "warning",
             "this free-threaded Python has switched its GIL on, so threads do not run at the same time",
@@ -157,32 +157,19 @@ def _python(found: Installation) -> None:
 
 def _compiled(found: Installation) -> None:
     """Count the compiled modules."""
-    import toolgrammar.core as core
-    from toolgrammar.core.compiled import COMPILED, INTERPRETED
+    from toolgrammar.core.compiled import Build
 
-    folder = _core_folder(core)
-    plain = [name for name in COMPILED if not _extension(folder, name)]
-    others = any(folder.glob("masks/masks.*.so")) or any(folder.glob("masks/masks.*.pyd"))
-    found.kernel = {
-        "compiled": len(COMPILED) - len(plain),
-        "modules": len(COMPILED),
-        "interpreted": INTERPRETED,
-    }
-    if INTERPRETED:
+    build = Build.of_installation()
+    found.kernel = {"compiled": build.compiled, "modules": build.modules, "interpreted": build.is_interpreted}
+    if build.is_interpreted:
         found.add("warning", "TOOLGRAMMAR_INTERPRETED is set: the kernel runs about ten times slower", "unset it")
-    elif len(plain) == len(COMPILED):
-        why = "it is compiled for another Python" if others else "this is the pure form"
+    elif not build.compiled:
+        why = "it is compiled for another Python" if build.has_others else "this is the pure form"
         found.add(
             "warning", f"no module is compiled ({why}): new schemas and masks take about ten times as long", AGAIN
         )
-    elif plain:
-        found.add("error", f"only {len(COMPILED) - len(plain)} of {len(COMPILED)} modules are compiled", AGAIN)
-
-
-def _extension(folder: Path, name: str) -> bool:
-    """Return True if a module has an extension for this interpreter beside its source."""
-    path = folder / name.replace(".", "/")
-    return any(path.with_name(path.name + suffix).is_file() for suffix in EXTENSION_SUFFIXES)
+    elif build.compiled < build.modules:
+        found.add("error", f"only {build.compiled} of {build.modules} modules are compiled", AGAIN)
 
 
 def _engine(found: Installation) -> None:

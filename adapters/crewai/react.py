@@ -25,7 +25,6 @@ from toolgrammar.core.conversation import (
     Message,
     TextDelta,
     ToolCall,
-    arguments_text,
 )
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.tools.formats import TurnSpec, WireFormat
@@ -109,7 +108,7 @@ class React(WireFormat):
 
     def render_calls(self, calls: Sequence[ToolCall]) -> str:
         """Return actions, one below the other; CrewAI reads the first."""
-        return "\n".join(f"{ACTION}{call.name}{INPUT}{shielded(arguments_text(call) or '{}')}" for call in calls)
+        return "\n".join(f"{ACTION}{call.name}{INPUT}{shielded(call.arguments_text or '{}')}" for call in calls)
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return the text, and the actions below it."""

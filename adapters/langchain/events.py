@@ -118,5 +118,5 @@ def _call(event: CallEnd) -> dict[str, Any]:
     call, reason = event.call, _shared.problem(event.call)
     if reason is None:
         return {"type": "tool_call", "id": call.id, "name": call.name, "args": dict(call.arguments)}
-    arguments = _shared.arguments_text(call)
+    arguments = call.arguments_text
     return {"type": "invalid_tool_call", "id": call.id, "name": call.name, "args": arguments, "error": reason}

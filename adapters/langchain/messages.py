@@ -279,7 +279,7 @@ class Answer:
                 if reason is None
             ],
             invalid_tool_calls=[
-                invalid_tool_call(name=call.name, args=_shared.arguments_text(call), id=call.id, error=reason)
+                invalid_tool_call(name=call.name, args=call.arguments_text, id=call.id, error=reason)
                 for call, reason in problems
                 if reason is not None
             ],

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolgrammar.core.basics import continued, logger_of, report
+from toolgrammar.core.basics import Span, logger_of, report
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
 from toolgrammar.core.errors import ContextOverflowError, LiveValuesError, SchemaWarning
 from toolgrammar.core.generation import Deadline, GenerateParams
@@ -149,7 +149,7 @@ class _Server:
         async def endpoint(request: Request) -> Response:
             record = _Record(protocol.path, time.perf_counter())
             try:
-                with continued(request.headers):
+                with Span.continued(request.headers):
                     if isinstance(protocol, DecisionProtocol):
                         return await self._decide(protocol, request, record)
                     return await self._respond(protocol, request, record)

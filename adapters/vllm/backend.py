@@ -23,8 +23,8 @@ from vllm.v1.structured_output.request import get_structured_output_key
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary
 from toolgrammar.core.basics import logger_of
+from toolgrammar.core.generation import cut_places
 
-from .cuts import cut_places
 from .drafts import proposes_forced_text
 from .envelope import Tokens, Wanted, refusal, wanted
 from .sequence import Ends, Sequence, fill_batch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolgrammar.core.generation import CONTEXT_TOKENS, Speller
+from toolgrammar.core.generation import Speller
 from toolgrammar.core.masks import Budget
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Spelling:
             after = ahead.fork()
             after.accept_bytes(forced)
             text: list[int] = []
-            for token in reversed((*before[-CONTEXT_TOKENS:], *steps)):
+            for token in reversed((*before[-Speller.CONTEXT_TOKENS :], *steps)):
                 if not tokens[token]:
                     break
                 text.insert(0, token)

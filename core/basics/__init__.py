@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo, memoised_if_short
     from .resident import held, keep_little
-    from .spans import Span, continued, ending, has_contents
+    from .spans import Span
 
 __all__ = [
     "ENVELOPE_VERSION",
@@ -27,10 +27,7 @@ __all__ = [
     "Span",
     "TextMemo",
     "Whitespace",
-    "continued",
     "ended_by",
-    "ending",
-    "has_contents",
     "held",
     "is_long",
     "keep_little",
@@ -55,7 +52,7 @@ if not TYPE_CHECKING:
             "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
             "pauses": "ended_by is_long pause",
             "resident": "held keep_little",
-            "spans": "Span continued ending has_contents",
+            "spans": "Span",
             "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },
     )

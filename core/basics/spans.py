@@ -23,11 +23,6 @@ _OPERATION = "gen_ai.operation.name"
 OURS = "toolgrammar."
 
 
-def has_contents() -> bool:
-    """Return True if spans may have what people and models wrote."""
-    return os.environ.get(CONTENTS, "").strip().lower() in _WANTED
-
-
 def context() -> Any:
     """Return the current context, for `Span.begin` in other threads and tasks; None without OpenTelemetry."""
     api = sys.modules.get("opentelemetry.context")
@@ -44,6 +39,27 @@ class Span:
     def __init__(self, span: Any, is_ours: bool) -> None:
         self._span = span
         self._is_ours = is_ours
+
+    @staticmethod
+    def has_contents() -> bool:
+        """Return True if spans may have what people and models wrote."""
+        return os.environ.get(CONTENTS, "").strip().lower() in _WANTED
+
+    @staticmethod
+    @contextmanager
+    def continued(headers: Mapping[str, str]) -> Iterator[None]:
+        """Make the span of a request's ``traceparent`` the parent of the spans that begin in the block."""
+        api = sys.modules.get("opentelemetry.context")
+        if api is None:
+            yield
+            return
+        from opentelemetry.propagate import extract
+
+        token = api.attach(extract(headers))
+        try:
+            yield
+        finally:
+            api.detach(token)
 
     @classmethod
     def begin(
@@ -100,6 +116,12 @@ class Span:
         ):
             yield
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Make it the parent of the spans that begin in the block; end it with the block, and with its error."""
+        with ending(self), self.active():
+            yield
+
 
 @contextmanager
 def ending(span: Span | None) -> Iterator[None]:
@@ -116,19 +138,3 @@ def ending(span: Span | None) -> Iterator[None]:
 
 def _given(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
-
-
-@contextmanager
-def continued(headers: Mapping[str, str]) -> Iterator[None]:
-    """Make the span of a request's ``traceparent`` the parent of the spans that begin in the block."""
-    api = sys.modules.get("opentelemetry.context")
-    if api is None:
-        yield
-        return
-    from opentelemetry.propagate import extract
-
-    token = api.attach(extract(headers))
-    try:
-        yield
-    finally:
-        api.detach(token)

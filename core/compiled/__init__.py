@@ -10,22 +10,9 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .gil import HAS_GIL
-    from .interpreted import INTERPRETED
-    from .modules import COMPILED
+    from .build import Build
 
-__all__ = [
-    "COMPILED",
-    "HAS_GIL",
-    "INTERPRETED",
-]
+__all__ = ["Build"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
-        __name__,
-        {
-            "gil": "HAS_GIL",
-            "interpreted": "INTERPRETED",
-            "modules": "COMPILED",
-        },
-    )
+    __getattr__, __dir__ = lazy(__name__, {"build": "Build"})

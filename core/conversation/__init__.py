@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         TokenWritten,
         Usage,
         ValueMass,
-        arguments_text,
     )
     from .message_dicts import ROLES, image, message_of, parts_of, past_call
     from .messages import (
@@ -83,7 +82,6 @@ __all__ = [
     "UnequalCalls",
     "Usage",
     "ValueMass",
-    "arguments_text",
     "as_shown",
     "image",
     "message_of",
@@ -103,7 +101,7 @@ if not TYPE_CHECKING:
             "equal_calls": "UnequalCalls",
             "events": (
                 "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
-                "ReasoningDelta TextDelta TokenWritten Usage ValueMass arguments_text"
+                "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
             ),
             "message_dicts": "ROLES image message_of parts_of past_call",
             "messages": (

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, Union
 
-from ..json import dump_json
 from .messages import Message, ToolCall
 from .trace import Trace
 
@@ -233,18 +232,13 @@ class Finish:
 Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
 
 
-def arguments_text(call: ToolCall) -> str:
-    """Return the arguments of a call as JSON text: as they were written, where that is known."""
-    return call.raw if call.raw is not None else dump_json(dict(call.arguments))
-
-
 def call_events(calls: Iterable[ToolCall]) -> list[Event]:
     """Return the events of calls that are known whole."""
     events: list[Event] = []
     for index, call in enumerate(calls):
         events += [
             CallStart(index, call.id, call.name),
-            ArgumentsDelta(index, arguments_text(call)),
+            ArgumentsDelta(index, call.arguments_text),
             CallEnd(index, call),
         ]
     return events

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union
 
 from ..errors import InvalidArgumentsError
+from ..json import dump_json
 
 if TYPE_CHECKING:
     from ..repair import Edit
@@ -145,6 +146,11 @@ class ToolCall:
         """
         fault: Fault = "unfinished" if problem == ENDS_INSIDE else "malformed"
         return cls(id, name, {}, raw, cut, f"{MALFORMED}: {problem}", fault)
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as JSON text: as they were written, where that is known."""
+        return self.raw if self.raw is not None else dump_json(dict(self.arguments))
 
     def __str__(self) -> str:
         """``name({...})``: the name, and the arguments as they were written."""

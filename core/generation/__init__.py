@@ -15,38 +15,34 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
+    from .cuts import cut_places
     from .deadline import Deadline
     from .json_output import MAX_RETRIES
     from .json_places import values_of
-    from .loop import Step
     from .mismatch import Match
-    from .output import Output
     from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface, ToolsInPrompt
     from .partial import Partial, PartialReader
     from .plan import resolve_params, schema_of
-    from .retokenise import CONTEXT_TOKENS, Speller
-    from .tool_choice import check_tool_choice, tool_choice_of, unknown_tool
+    from .retokenise import Speller
+    from .tool_choice import check_tool_choice, unknown_tool
 
 __all__ = [
-    "CONTEXT_TOKENS",
     "MAX_RETRIES",
     "OPTIONS",
     "Deadline",
     "GenerateParams",
     "JsonMode",
     "Match",
-    "Output",
     "OutputParser",
     "Partial",
     "PartialReader",
     "Speller",
-    "Step",
     "ToolInterface",
     "ToolsInPrompt",
     "check_tool_choice",
+    "cut_places",
     "resolve_params",
     "schema_of",
-    "tool_choice_of",
     "unknown_tool",
     "values_of",
 ]
@@ -58,13 +54,12 @@ if not TYPE_CHECKING:
             "deadline": "Deadline",
             "json_output": "MAX_RETRIES",
             "json_places": "values_of",
-            "loop": "Step",
             "mismatch": "Match",
-            "output": "Output",
+            "cuts": "cut_places",
             "params": "GenerateParams JsonMode OPTIONS OutputParser ToolInterface ToolsInPrompt",
             "partial": "Partial PartialReader",
             "plan": "resolve_params schema_of",
-            "retokenise": "CONTEXT_TOKENS Speller",
-            "tool_choice": "check_tool_choice tool_choice_of unknown_tool",
+            "retokenise": "Speller",
+            "tool_choice": "check_tool_choice unknown_tool",
         },
     )

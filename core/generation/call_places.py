@@ -10,7 +10,7 @@ import numpy as np
 
 from ..language.node_kinds import CONTROL
 from ..language.reading_marks import RAW
-from ..reading import ReadCall, Reader, ReadValue, calls_of
+from ..reading import ReadCall, Reader, ReadValue
 
 if TYPE_CHECKING:
     from ..conversation.trace import TokenRole
@@ -106,4 +106,4 @@ class AnswerReading:
         data = np.frombuffer(text, dtype=np.uint8)
         begins = ((data & 0xC0) != 0x80) & (data != CONTROL[0])
         index = [self._start, *(self._start + np.cumsum(begins)).tolist()]
-        return [CallPlaces(call, text, index) for call in calls_of(reader.passed, text) if call.tool is not None]
+        return [CallPlaces(call, text, index) for call in reader.calls(text) if call.tool is not None]

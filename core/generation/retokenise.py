@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class Speller:
     Args:
         backend: the backend of the tokenizer and vocabulary.
     """
+
+    #: Number of tokens before a text that its spelling may depend on.
+    CONTEXT_TOKENS: ClassVar[int] = CONTEXT_TOKENS
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -52,12 +52,14 @@ def tool_choice_of(choice: Any, names: Sequence[str]) -> Any:
     return "required" if choice == "any" and "any" not in names else choice
 
 
-def check_tool_choice(choice: Any, names: Sequence[str]) -> None:
-    """Check that a tool choice is a keyword or the name of a tool.
+def check_tool_choice(choice: Any, names: Sequence[str]) -> str:
+    """Return the canonical tool choice (`tool_choice_of`): a keyword or the name of a tool.
 
     Raises:
         UnknownToolError: it is neither; the message lists the tools.
     """
+    choice = tool_choice_of(choice, names)
     if not isinstance(choice, str) or (choice not in TOOL_CHOICES and choice not in names):
         words = ", ".join(TOOL_CHOICES)
         raise unknown_tool(choice, names, f"the tool choice {choice!r} is neither a tool nor one of {words}")
+    return choice

@@ -48,6 +48,16 @@ class ReadingMark:
     form: int = BARE
     syntax: Any = None
 
+    @classmethod
+    def of_tool(cls, name: str, size: int, ending: int = 0) -> ReadingMark:
+        """Return the mark after the name of a tool."""
+        return cls(TOOL, name, size, ending)
+
+    @classmethod
+    def of_end(cls, size: int) -> ReadingMark:
+        """Return the mark after the arguments of a call, and so many bytes of markup behind them."""
+        return cls(DONE, size=size)
+
     @property
     def order(self) -> tuple[Any, ...]:
         """Its place among other marks."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..grammar import Grammar
-from ..reading import Reader, calls_of, marked_json
+from ..reading import Reader, marked_json
 
 #: The arguments of a call as far as they are written: the tool, and the open objects, innermost first.
 Reading = tuple["str | None", "list[dict[str, Any]]"]
@@ -22,7 +22,7 @@ def read_open(text: bytes) -> list[dict[str, Any]]:
             data = text[begin:]
             reader = Reader(_any_json())
             reader.feed(data)
-            calls = calls_of(reader.passed, data)
+            calls = reader.calls(data)
             if not reader.is_lost and calls and not calls[-1].is_whole:
                 return calls[-1].objects(data)
     return []

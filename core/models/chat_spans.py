@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
-from ..basics.spans import OURS, Span, context, ending, has_contents
+from ..basics.spans import OURS, Span, context, ending
 from ..conversation.events import Generation
 from ..conversation.messages import Message
 from .requests import Request
@@ -69,7 +69,7 @@ def begin(model: Any, request: Request, parent: Any = None) -> Span | None:
         "gen_ai.request.stop_sequences": list(params.stop) or None,
         "gen_ai.output.type": "json" if is_json else "text",
     }
-    if has_contents():
+    if Span.has_contents():
         attributes["gen_ai.input.messages"] = _plain(request.messages)
         if params.tools is not None:
             attributes["gen_ai.tool.definitions"] = json.dumps(params.tools.to_openai(), ensure_ascii=False)
@@ -93,7 +93,7 @@ def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
         f"{OURS}cut": cut or None,
         f"{OURS}repeated": whole.repeated is not None or None,
     }
-    if has_contents():
+    if Span.has_contents():
         attributes["gen_ai.output.messages"] = _plain([whole.message], whole.finish_reason)
     span.set(attributes)
 

@@ -1,8 +1,8 @@
 """Reading of texts by the grammar that wrote them: calls, names and values, by place.
 
 A reading grammar has marks (``core/language/reading_marks.py``). `Reader` runs its automaton over a text and collects
-the marks that the text passes: a tagged automaton (Laurikari 2000). `calls_of` makes of them the calls of a text, with
-the places of all names and values.
+the marks that the text passes: a tagged automaton (Laurikari 2000). `Reader.calls` makes of them the calls of a text,
+with the places of all names and values.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from ..language.reading_marks import DONE, TOOL, ReadingMark
-    from .calls import ReadCall, ReadValue, calls_of
+    from ..language.reading_marks import ReadingMark
+    from .calls import ReadCall, ReadValue
     from .marked import marked_json, marked_place
     from .reader import Reader
 
 __all__ = [
-    "DONE",
-    "TOOL",
     "ReadCall",
     "ReadValue",
     "Reader",
     "ReadingMark",
-    "calls_of",
     "marked_json",
     "marked_place",
 ]
@@ -33,8 +30,8 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            ".language.reading_marks": "DONE TOOL ReadingMark",
-            "calls": "ReadCall ReadValue calls_of",
+            ".language.reading_marks": "ReadingMark",
+            "calls": "ReadCall ReadValue",
             "marked": "marked_json marked_place",
             "reader": "Reader",
         },

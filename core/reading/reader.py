@@ -9,6 +9,7 @@ from ..automaton.encoding import OPENED, REFUSED
 from ..errors import LimitError
 from ..language.node_kinds import CONTROL, EMPTY
 from ..language.reading_marks import ReadingMark
+from .calls import ReadCall, calls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,6 +69,10 @@ class Reader:
             found.append(trail.passed)
             trail = trail.before
         return [*self._marks, *reversed(found)]
+
+    def calls(self, text: bytes) -> list[ReadCall]:
+        """Return the calls of the text, given as bytes."""
+        return calls_of(self.passed, text)
 
     @property
     def is_lost(self) -> bool:

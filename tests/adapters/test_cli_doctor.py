@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
 from toolgrammar.adapters.cli import installation
+from toolgrammar.core.compiled import build
 from toolgrammar.core.compiled.modules import COMPILED as MODULES
 from toolgrammar.core.masks import COMPILED
 
@@ -74,10 +75,11 @@ def test_packages_that_are_missing_or_untested(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.skipif(not COMPILED, reason="needs the compiled modules")
 def test_modules_of_another_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Extensions of another interpreter are reported as such; some of them absent is an error."""
-    monkeypatch.setattr(installation, "EXTENSION_SUFFIXES", [".another-python.so"])
+    monkeypatch.setattr(build, "EXTENSION_SUFFIXES", [".another-python.so"])
     code, found = report()
     assert code == 0 and "it is compiled for another Python" in messages(found, "warning")[0]
-    monkeypatch.setattr(installation, "_extension", lambda folder, name: name != MODULES[0])
+    missing = MODULES[0].rpartition(".")[2]
+    monkeypatch.setattr(build, "_has_extension", lambda path: path.name != missing)
     code, found = report()
     assert code == 1
     assert messages(found, "error") == [f"only {len(MODULES) - 1} of {len(MODULES)} modules are compiled"]

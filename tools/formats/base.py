@@ -19,7 +19,7 @@ from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json, read_json
-from toolgrammar.core.reading import TOOL, ReadingMark, marked_json, marked_place
+from toolgrammar.core.reading import ReadingMark, marked_json, marked_place
 from toolgrammar.core.repair import Edit
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars
@@ -342,7 +342,7 @@ def dump_name(name: str) -> str:
 def named_tool(tool: Tool, *, is_quoted: bool) -> ReadingMark:
     """Return the mark after the name of a tool, which stands as it is or as a JSON string."""
     size = len((dump_name(tool.name) if is_quoted else tool.name).encode())
-    return ReadingMark(TOOL, tool.name, size - is_quoted, int(is_quoted))
+    return ReadingMark.of_tool(tool.name, size - is_quoted, int(is_quoted))
 
 
 def decode_object(text: str) -> dict[str, Any]:

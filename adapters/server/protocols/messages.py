@@ -434,7 +434,7 @@ class _Events(StreamWriter):
             if _shared.problem(call) is None:
                 yield from self._close()
                 yield from self._block(call.id, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
-                yield self._delta({"type": "input_json_delta", "partial_json": _shared.arguments_text(call)})
+                yield self._delta({"type": "input_json_delta", "partial_json": call.arguments_text})
         elif isinstance(event, Finish):
             yield from self._close()
             cut = [*event.cut, *self._cut]

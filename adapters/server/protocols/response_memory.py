@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.basics import shared_lock
-from toolgrammar.core.conversation import Message, arguments_text
+from toolgrammar.core.conversation import Message
 
 from ..fields import RequestError
 
@@ -118,5 +118,5 @@ class Memory:
 def _size(message: Message) -> int:
     """Return the approximate size of a message in characters."""
     images = sum(len(getattr(part, "data", None) or "") for part in message.content if not isinstance(part, str))
-    calls = sum(len(call.name) + len(arguments_text(call)) for call in message.tool_calls)
+    calls = sum(len(call.name) + len(call.arguments_text) for call in message.tool_calls)
     return 100 + len(message.text) + len(message.reasoning or "") + images + calls

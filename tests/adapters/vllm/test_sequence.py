@@ -10,10 +10,10 @@ import jsonschema
 import numpy as np
 import pytest
 
-from toolgrammar.adapters.vllm.cuts import cut_places
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import Grammar, LimitError, Vocabulary
+from toolgrammar.core.generation import cut_places
 from toolgrammar.core.models import LocalModel, load_model
 
 SCHEMA = {

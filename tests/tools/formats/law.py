@@ -23,7 +23,7 @@ import jsonschema
 
 from toolgrammar.core import CallEnd, Grammar, ReasoningDelta, TextDelta, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.json import dump_json, read_json
-from toolgrammar.core.reading import Reader, calls_of
+from toolgrammar.core.reading import Reader
 from toolgrammar.tools import Tool, ToolSet, close_objects
 from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
@@ -363,7 +363,7 @@ def _check_places(written: Sequence[bytes | str], calls: Sequence[ToolCall], gra
     if reader.is_lost:
         raise LawError(f"lost after {bytes(reader.text)!r}\n{where}")
     text = bytes(reader.text)
-    found = [call for call in calls_of(reader.passed, text) if call.tool is not None]
+    found = [call for call in reader.calls(text) if call.tool is not None]
     read = [(call.tool, call.values[0].data(text), call.is_whole) for call in found]
     if read != [(call.name, dict(call.arguments), True) for call in calls]:
         raise LawError(f"by its marks: {read}\nparsed: {calls}\n{where}")

@@ -12,7 +12,7 @@ import pytest
 
 from toolgrammar.core import ToolCall
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.reading import Reader, calls_of
+from toolgrammar.core.reading import Reader
 from toolgrammar.core.schema.scalars.value_syntax import python_string
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
@@ -89,7 +89,7 @@ def test_places_are_where_it_was_put(name: str) -> None:
         reader.feed(text.encode()[at : at + 3])
     reader.end()
     data = bytes(reader.text)
-    found = calls_of(reader.passed, data)
+    found = reader.calls(data)
     assert [(call.tool, data[slice(*call.name)].decode(), call.is_whole) for call in found] == [
         (call.name, call.name, True) for call in calls
     ]
@@ -164,5 +164,5 @@ def test_of_several_readings_the_first_counts() -> None:
         for at in range(0, len(text), size):
             reader.feed(text[at : at + size])
         reader.end()
-        (call,) = calls_of(reader.passed, text)
+        (call,) = reader.calls(text)
         assert type(call.values[0].syntax).__name__ == "PythonSyntax" and call.values[0].data(text) == {"a": 12}

@@ -20,7 +20,7 @@ from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import SPACE, dump_json
-from toolgrammar.core.reading import DONE, ReadingMark
+from toolgrammar.core.reading import ReadingMark
 from toolgrammar.core.schema import mark, size_of
 
 from ...tool import Tool
@@ -365,7 +365,7 @@ class TemplateFormat(WireFormat):
             at = pieces.index("$args")
             behind = pieces[at + 1] if pieces[at + 1 :] and pieces[at + 1] != "$id" else ""
             at += 1 if behind else 0  # the markup behind a number tells that it is whole
-            parts[at:at] = turn.marks(ReadingMark(DONE, size=size_of(mark(behind, self._control))))
+            parts[at:at] = turn.marks(ReadingMark.of_end(size_of(mark(behind, self._control))))
             parts[:0] = turn.marks(named_tool(tool, is_quoted=pieces[0] == "$quoted"))
         return Grammar.sequence(*parts)
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgrammar.core import Vocabulary
-from toolgrammar.core.generation import GenerateParams, Output, OutputParser, Step
-
-from .. import _shared
+from ..vocabulary.vocabulary import Vocabulary
+from .loop import Step
+from .output import Output
+from .params import GenerateParams, OutputParser
 
 
 @dataclass
@@ -58,6 +58,7 @@ def cut_places(
     generation = output.generation(output.finish(0))
     if any(call.fault == "unfinished" for call in generation.message.tool_calls):
         return [""]  # the budget was less than the shortest answer
-    places = _shared.cut_places(generation.message, generation.cut)
+    calls = generation.message.tool_calls
+    places = [*generation.cut, *(call.name + pointer for call in calls for pointer in call.cut)]
     # Of any other text than JSON, calls, and free text beside calls, nobody can say where it was cut.
     return places if places or is_json or parser is not None else [""]
