@@ -1,89 +1,73 @@
-"""Which constructs of TypeScript do real declarations use?
+"""How many real TypeScript declarations are read, and what the others need?
 
-    npm install --prefix FOLDER openai @anthropic-ai/sdk @modelcontextprotocol/sdk @octokit/types ai stripe ...
+    npm install --prefix FOLDER --ignore-scripts openai @anthropic-ai/sdk @modelcontextprotocol/sdk stripe ...
     python -m benchmarks masks/typescript_declarations FOLDER/node_modules
 
-Counts the interfaces, type aliases and enums of all declaration files (``.d.ts``) that contain each construct. The
-reader (`toolgrammar.tools.typescript`) refuses computations on types that less than 1% of them use.
+Of each package, some interfaces, type aliases and enums without type parameters are drawn from its declaration files
+(``.d.ts``) and read with all its files. A construct is refused by name (`toolgrammar.tools.typescript`) if fewer than
+1% of the drawn declarations need it.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import tree_sitter
-import tree_sitter_typescript
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-DECLARATIONS = ("interface_declaration", "type_alias_declaration", "enum_declaration")
-AROUND = (
-    *("program", "export_statement", "ambient_declaration", "module", "internal_module", "statement_block"),
-    "expression_statement",
-)
-CONSTRUCTS = {
-    "union_type": "unions",
-    "generic_type": "type arguments",
-    "intersection_type": "intersections",
-    "enum_declaration": "enums",
-    "type_query": "typeof",
-    "lookup_type": "T[K]",
-    "conditional_type": "conditional types",
-    "index_type_query": "keyof",
-    "tuple_type": "tuples",
-    "mapped_type_clause": "mapped types",
-    "infer_type": "infer",
-    "template_literal_type": "template types",
-    "binary_expression": "calculated values",
-}
+from toolgrammar.core import ToolGrammarError
+from toolgrammar.tools import schema_from_typescript
 
 #: Maximum number of bytes of a file: longer ones are generated tables of one package.
 MAX_BYTES = 3_000_000
+DECLARED = re.compile(
+    r"^[ \t]*(?:export )?(?:declare )?(?:interface|type|enum|const enum) (\w+)\b(?!\s*<)", re.MULTILINE
+)
+ENDINGS = (".d.ts", ".d.mts", ".d.cts")
 
 
-def below(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes below it."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += one.named_children
+def packages(modules: Path) -> Iterator[Path]:
+    """Yield the folders of the packages."""
+    for folder in sorted(one for one in modules.iterdir() if one.is_dir() and not one.name.startswith(".")):
+        yield from sorted(folder.iterdir()) if folder.name.startswith("@") else [folder]
 
 
-def declarations(root: Node) -> Iterator[Node]:
-    """Yield the declarations of a file, those in namespaces too."""
-    waiting = [root]
-    while waiting:
-        one = waiting.pop()
-        if one.type in DECLARATIONS:
-            yield one
-        elif one.type in AROUND:
-            waiting += one.named_children
+def declaration_files(package: Path, modules: Path) -> dict[str, str]:
+    """Return the declaration files of a package by their path, each once if it has several endings."""
+    files: dict[str, str] = {}
+    seen: set[Path] = set()
+    for ending in ENDINGS:
+        for path in sorted(package.rglob(f"*{ending}")):
+            stem = path.with_name(path.name.removesuffix(ending))
+            inner = "node_modules" in path.relative_to(package).parts
+            if stem not in seen and not inner and path.stat().st_size <= MAX_BYTES:
+                seen.add(stem)
+                files[path.relative_to(modules).as_posix()] = path.read_text(encoding="utf-8", errors="replace")
+    return files
 
 
 def main() -> None:
     """Count and print."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("modules", type=Path)
-    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_typescript.language_typescript()))
-    found: Counter[str] = Counter()
-    for path in sorted(arguments.parse_args().modules.rglob("*.d.ts")):
-        text = path.read_bytes()
-        for declaration in declarations(parser.parse(text).root_node) if len(text) <= MAX_BYTES else ():
-            found["declarations"] += 1
-            kinds = {CONSTRUCTS[node.type] for node in below(declaration) if node.type in CONSTRUCTS}
-            names = {
-                name.text.decode()
-                for node in below(declaration)
-                if node.type == "generic_type" and (name := node.child_by_field_name("name")) is not None and name.text
-            }
-            found.update(
-                kinds | {f"{name}<>" for name in names if name in ("ReturnType", "Parameters", "Awaited", "Uppercase")}
-            )
-    for name, count in found.most_common():
-        print(f"{name:20} {count:8,} {count / max(1, found['declarations']):7.2%}")
+    arguments.add_argument("--of-each", type=int, default=150, help="declarations of a package")
+    arguments.add_argument("--seed", type=int, default=5)
+    options = arguments.parse_args()
+    draw = random.Random(options.seed)
+    drawn = read = 0
+    refusals: Counter[str] = Counter()
+    for package in packages(options.modules):
+        files = declaration_files(package, options.modules)
+        names = [(path, name) for path, text in files.items() for name in dict.fromkeys(DECLARED.findall(text))]
+        for path, name in draw.sample(names, min(options.of_each, len(names))):
+            drawn += 1
+            try:
+                schema_from_typescript(files[path], name, files=files)
+                read += 1
+            except ToolGrammarError as error:
+                refusals[re.sub(r"['`].*?['`]", "X", error.message.split(" (in ")[0])] += 1
+    print(f"{drawn:,} declarations drawn, {read:,} read")
+    for reason, count in refusals.most_common():
+        print(f"{count:8,} {count / max(1, drawn):7.2%} {reason}")

@@ -92,11 +92,10 @@ class Literal:
 
 @dataclass(frozen=True)
 class Array:
-    """An array of any length; a ``readonly`` one is not assignable to one that may be changed."""
+    """An array of any length."""
 
     item: Type
     at: At | None = field(default=None, compare=False)
-    readonly: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,6 @@ class Tuple:
     """An array with a type for each place."""
 
     elements: tuple[Element, ...]
-    readonly: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,9 +125,8 @@ class Property:
         name: its name.
         type: its type.
         optional: marked with ``?``.
-        definite: ``undefined`` was taken out of its type (``-?``).
+        definite: ``undefined`` was taken out of its type (``Required``).
         method: a method or an accessor of a class: code, which JSON leaves out.
-        key: its type under ``keyof``, where that is not its name: a number, a member of an enum.
         doc: its comment.
         at: where it is declared.
     """
@@ -139,14 +136,13 @@ class Property:
     optional: bool = False
     definite: bool = False
     method: bool = False
-    key: Literal | None = None
     doc: Doc | None = field(default=None, compare=False)
     at: At | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Index:
-    """An index signature: properties whose names are of the type ``key``."""
+    """An index signature: properties whose names are of the type ``key``, `STRING` or `NUMBER`."""
 
     key: Type
     type: Type
@@ -162,13 +158,11 @@ class Object:
         properties: its properties, in order.
         indexes: its index signatures.
         call: how it is called, if it is a function too.
-        declared: an interface or a class, which TypeScript does not give an implicit index signature.
     """
 
     properties: tuple[Property, ...] = ()
     indexes: tuple[Index, ...] = ()
     call: Function | None = None
-    declared: bool = False
 
     def get(self, name: str) -> Property | None:
         """Return the property of that name."""
@@ -177,12 +171,11 @@ class Object:
 
 @dataclass(frozen=True)
 class Function:
-    """A function type, by the node of its signature; of several, the last one."""
+    """A function type, by the node of its signature."""
 
     node: Node
     scope: Scope
     construct: bool = False
-    overloaded: bool = False
 
 
 @dataclass(frozen=True)
@@ -201,10 +194,9 @@ class AllOf:
 
 @dataclass(frozen=True)
 class Template:
-    """Strings made of fixed texts and types."""
+    """Strings of a pattern: ECMA-262, without anchors."""
 
-    parts: tuple[str | Type, ...]
-    at: At = field(compare=False)
+    pattern: str
 
 
 @dataclass(frozen=True)
@@ -225,7 +217,6 @@ class Refused:
         reason: the message of the error.
         hint: the hint of the error.
         at: the location of the error.
-        arguments: type arguments, as of ``Promise<T>``.
         unknown: the location, if nothing is known about the type: it equals no other type.
     """
 
@@ -233,7 +224,6 @@ class Refused:
     reason: str = field(compare=False)
     hint: str = field(compare=False)
     at: At = field(compare=False)
-    arguments: tuple[Type, ...] = ()
     unknown: At | None = None
 
 
@@ -247,11 +237,10 @@ class Deferred:
 
 @dataclass(frozen=True)
 class Both:
-    """An intersection that is evaluated when it is needed; ``indexed``: of a property with an index signature."""
+    """An intersection that is evaluated when it is needed."""
 
     members: tuple[Type, ...]
     at: At = field(compare=False)
-    indexed: bool = False
 
 
 @dataclass(frozen=True)
@@ -292,11 +281,6 @@ def union(members: Iterable[Type]) -> Type:
     return Union(tuple(alternatives)) if len(alternatives) > 1 else next(iter(alternatives))
 
 
-def element_type(element: Element) -> Type:
-    """Return the type of a tuple's place, with ``undefined`` if it may be missing."""
-    return union([element.type, UNDEFINED]) if element.optional else element.type
-
-
 def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
     """Return a type with the comment on it, unless that is empty."""
     if doc is None or at is None or not (doc.constrains or doc.description):
@@ -318,11 +302,6 @@ def text_of(type_: Type) -> str | None:
     if type_.kind == "boolean":
         return "true" if type_.value else "false"
     return type_.value if type_.kind == "string" else number_text(type_.value)
-
-
-def key_of(key: Literal) -> Literal | None:
-    """Return the `Property.key` of the property of this key."""
-    return key if key.kind == "number" or key.enum is not None else None
 
 
 def number_text(value: float) -> str:

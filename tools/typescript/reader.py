@@ -25,11 +25,12 @@ from toolgrammar.core.schema import KEYWORDS
 
 from ..tool import Tool, with_tool
 from . import jsdoc
-from .model import UNKNOWN, At, Object, Property, Refused, Scope, Type
+from .model import UNKNOWN, At, Keyword, Literal, Object, Property, Refused, Scope, Type
 from .modules import Declaration, Program
 from .schemas import SchemaWriter
 from .source import child_of, only_child, parts, walk
 from .types import TypeReader
+from .values import data
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -252,14 +253,14 @@ class _Text:
             raise self.source.wrong(at.node, "arguments are always an object", "put the value into an interface")
         schema = self.writer.schema(self.reader.named(declaration, (), at), at)
         # The name of a tool that is not an identifier is in a tag of its comment.
-        docs = [self.reader.doc(statement, self.source) for statement in declaration.statements]
+        docs = [self.source.doc(statement) for statement in declaration.statements]
         name = next((doc.name for doc in docs if doc.name), declaration.name)
         return self._tool(name, "", self._rooted(schema))
 
     def _function(self, name: str, signature: Node, commented: Node, scope: Scope) -> Tool:
         if signature.child_by_field_name("type_parameters") is not None:
             raise self.source.refuse(signature, "a generic function has many signatures", "write out one of them")
-        doc = self.reader.doc(commented, self.source)
+        doc = self.source.doc(commented)
         properties: dict[str, Any] = {}
         required: list[str] = []
         types: dict[str, Type] = {}
@@ -308,18 +309,18 @@ class _Text:
             raise self.source.refuse(node, f"{label} has unnamed arguments", "take one array: items: string[]")
         if pattern.type not in ("identifier", "object_pattern"):
             raise self.source.refuse(node, "this parameter has no name", "give it one")
-        doc = self.reader.doc(node, self.source)
+        doc = self.source.doc(node)
         annotation = node.child_by_field_name("type")
         default = node.child_by_field_name("value")
         type_: Type | None = None
         if annotation is not None:
             type_ = self.reader.type(only_child(annotation), scope)
         if default is not None and pattern.type == "identifier":
-            value = self.reader.values.data(default, self.source)
+            value = data(default, scope)
             if value is not None:  # a default that is computed at run time is not part of the signature
                 doc.keywords.setdefault("default", value)
             if type_ is None and isinstance(value, (bool, str, int, float)):
-                type_ = self.reader.values.widened(default, scope)
+                type_ = Keyword(Literal.of(value).kind)
         if type_ is None:
             raise self.source.wrong(node, f"the parameter {label!r} has no type", f"write {label}: type")
         at = scope.at(node)
@@ -341,7 +342,8 @@ class _Text:
                     )
                 properties = target.get("properties", {})
                 shape = self.reader.bare(type_) if type_ is not None else None
-                type_ = self.reader.objects.value(shape, step) if isinstance(shape, Object) else None
+                found = shape.get(step) if isinstance(shape, Object) else None
+                type_ = found.type if found is not None else None
             holder[steps[-1]] = self.writer.documented(type_ or UNKNOWN, target, said, at)
 
     def _tool(self, name: str, description: str, schema: Any) -> Tool:

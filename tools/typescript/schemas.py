@@ -9,24 +9,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from toolgrammar.core.schema import KEYWORDS, TYPES
+from toolgrammar.core.schema import TYPES
 
 from . import jsdoc
 from . import model as ts
-from .intersections import NO_VALUES
+from .algebra import NO_VALUES
 from .source import in_generic
 from .types import TypeReader
 
-#: Maximum number of strings that a template type is written out as.
-MAX_TEMPLATE_VALUES = 64
-
-_SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
 #: Types of the library that are no string, number or object in JSON; a date is a string.
 _WITHOUT_FORM = frozenset(
     {
@@ -50,7 +44,6 @@ class SchemaWriter:
         self._keys: dict[ts.Named, str] = {}
         self._waiting: deque[ts.Named] = deque()
         self._open: dict[ts.Type, str | None] = {}  # what is being written, and its name if it refers to itself
-        self._patterns: set[str] = set()  # of templates: these may be parts of larger ones
         self._count = Counter(declaration.name for declaration in reader.program.declarations)
 
     def schema(self, type_: ts.Type, at: ts.At) -> Any:
@@ -157,7 +150,7 @@ class SchemaWriter:
                 made = joined(made, self._schema(member, at))
             return made
         if isinstance(type_, ts.Template):
-            return self._template(type_)
+            return {"type": "string", "pattern": f"^{type_.pattern}$"}
         if isinstance(type_, ts.Refused):
             raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
         assert isinstance(type_, ts.Function)
@@ -234,11 +227,10 @@ class SchemaWriter:
         for index in type_.indexes:
             where = index.at or at
             value = self.documented(index.type, self._schema(index.type, where), index.doc, where)
-            pattern = self._key_pattern(index, where)
-            if pattern is None:
-                additional = value
+            if index.key == ts.NUMBER:
+                patterns[ts.NUMBER_NAME] = value
             else:
-                patterns[pattern] = value
+                additional = value
         made: dict[str, Any] = {"type": "object"}
         if properties or not type_.indexes:
             made["properties"] = properties
@@ -275,38 +267,6 @@ class SchemaWriter:
             if bare not in (ts.UNDEFINED, ts.VOID)
         ]
         return bool(functions) and all(functions) and (one.optional or ts.UNDEFINED in members or ts.VOID in members)
-
-    def _key_pattern(self, index: ts.Index, at: ts.At) -> str | None:
-        """Return the pattern of the names that an index signature covers; None for all names."""
-        if index.key == ts.STRING:
-            return None
-        if index.key == ts.NUMBER:
-            return ts.NUMBER_NAME
-        made = self._schema(index.key, at)
-        pattern = made.get("pattern")
-        if not isinstance(pattern, str) or set(made) - {"type", "pattern", *KEYWORDS.annotations}:
-            raise at.source.refuse(at.node, "only @pattern can constrain keys", "put the rest into the pattern")
-        return pattern
-
-    def _template(self, type_: ts.Template) -> Any:
-        at = type_.at
-        made = Pattern()
-        for part in type_.parts:
-            if isinstance(part, str):
-                if "\\" in part:
-                    raise at.source.refuse(at.node, "escapes in a template type are not read", "write the type itself")
-                made = made.then_text(part)
-                continue
-            members = [self._schema(self.reader.bare(member), at) for member in self.reader.members(part)]
-            piece = Pattern.of([member for member in members if isinstance(member, dict)], self._patterns)
-            if piece is None:
-                raise at.source.refuse(
-                    at.node, "this type cannot be part of a template", "use string, number, boolean or literals"
-                )
-            made = made.then(piece)
-        schema = made.schema()
-        self._patterns.add(schema.get("pattern", ""))
-        return schema
 
     # -- comments ----------------------------------------------------------------------------------------------
 
@@ -478,75 +438,6 @@ def schema_of(schema: Any) -> Any:
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     return schema
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """A template literal type: a pattern, and its values while they are few.
-
-    Attributes:
-        pattern: an ECMA-262 pattern without anchors.
-        values: all its strings, or None if they are too many.
-    """
-
-    pattern: str = ""
-    values: tuple[str, ...] | None = ("",)
-
-    @classmethod
-    def of(cls, members: Iterable[Any], known: Collection[str]) -> Pattern | None:
-        """Return a union as a part of a template; None if a member is not text. ``known``: patterns of templates."""
-        patterns: list[str] = []
-        values: list[str] | None = []
-        for member in members:
-            plain = {key: value for key, value in member.items() if key not in KEYWORDS.annotations}
-            if "const" in plain:
-                value = plain["const"]
-                text = (
-                    value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
-                )
-                patterns.append(_SYNTAX.sub(r"\\\g<0>", text))
-                if values is not None:
-                    values.append(text)
-                continue
-            if plain == {"type": "boolean"}:
-                patterns += ["true", "false"]
-                if values is not None:
-                    values += ["true", "false"]
-                continue
-            values = None
-            if plain in ({"type": "string"}, {}):
-                patterns.append(r"[\s\S]*")
-            elif plain == {"type": "number"}:
-                patterns.append(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-            elif plain == {"type": "integer"}:
-                patterns.append("-?(?:0|[1-9][0-9]*)")
-            elif set(plain) == {"type", "pattern"} and plain["pattern"] in known:
-                patterns.append(plain["pattern"][1:-1])
-            else:
-                return None
-        if not patterns:
-            return None
-        pattern = patterns[0] if len(patterns) == 1 else f"(?:{'|'.join(patterns)})"
-        return cls(pattern, None if values is None else tuple(dict.fromkeys(values)))
-
-    def then(self, other: Pattern) -> Pattern:
-        """Return this followed by that."""
-        mine, yours = self.values, other.values
-        if mine is None or yours is None or len(mine) * len(yours) > MAX_TEMPLATE_VALUES:
-            return Pattern(self.pattern + other.pattern, None)
-        return Pattern(self.pattern + other.pattern, tuple(first + second for first in mine for second in yours))
-
-    def then_text(self, text: str) -> Pattern:
-        """Return this followed by a fixed text."""
-        return self.then(Pattern(_SYNTAX.sub(r"\\\g<0>", text), (text,)))
-
-    def schema(self) -> dict[str, Any]:
-        """Return the strings of the template."""
-        if self.values is not None:
-            return literal_schema(list(dict.fromkeys(self.values)))
-        if self.pattern == r"[\s\S]*":
-            return {"type": "string"}
-        return {"type": "string", "pattern": f"^{self.pattern}$"}
 
 
 def _is_literal(schema: Any) -> bool:

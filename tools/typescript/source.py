@@ -19,6 +19,8 @@ from toolgrammar.core.errors import (
     UnsupportedSchemaError,
 )
 
+from . import jsdoc
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -118,6 +120,18 @@ class Source:
                     lines.insert(0, text.lstrip("/").strip())
             end = comment.start_byte
         return "\n".join(lines) or None
+
+    def doc(self, node: Node) -> jsdoc.Doc:
+        """Return the comment before a node, parsed."""
+        comment = self.comment_before(node)
+        if comment is None:
+            return jsdoc.Doc()
+        if isinstance(comment, str):
+            return jsdoc.Doc(description=comment)
+        try:
+            return jsdoc.parse(self.text(comment))
+        except jsdoc.JsDocError as error:
+            raise self.wrong(comment, str(error), "see docs/tools.md for the tags") from None
 
     def comment_after(self, node: Node) -> str | None:
         """Return the ``//`` comment that ends the line on which something ends."""

@@ -1,34 +1,30 @@
-"""Evaluation of TypeScript's type expressions.
-
-Evaluation is lazy: a named type, a property's type and an intersection are evaluated when something looks into them, so
-`interface Tree { root: Pick<Tree, "value"> }` is not a circle, and a type that is not needed costs nothing
-and is never refused.
-"""
+"""Evaluation of TypeScript's type expressions."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from toolgrammar.core.errors import LimitError, SchemaError
+from toolgrammar.core.errors import LimitError
 
-from . import jsdoc
 from . import model as ts
 from .modules import Declaration, Missing, Program, Space, names_in
-from .objects import ObjectTypes
-from .relations import Relations
-from .source import Source, child_of, only_child, operands, parts
-from .utilities import UTILITIES, Utilities
-from .values import ConstantValues
+from .objects import ObjectReader
+from .source import child_of, has_word, only_child, operands, parts
+from .values import constant, enum_values, literal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_TYPE_DEPTH = 100
 MAX_TYPE_INSTANCES = 500
+#: Maximum number of strings that a template type is written out as.
 MAX_TEMPLATE_VALUES = 64
+
+_SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
+_ANY_TEXT = r"[\s\S]*"
+_NUMBER_TEXT = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 #: Types of TypeScript's library that JSON has no values for, and what to write instead.
 _NO_JSON = {
@@ -73,11 +69,16 @@ _NO_JSON = {
 #: What to do about a type that is computed from others.
 _WRITE_OUT = "write out the result: an editor shows it over the name, and `tsc` with `--declaration` for a value"
 
-#: Utility types that are computed from functions or texts.
+#: Number of type arguments of the utility types.
+_UTILITIES = {
+    "Array": 1, "ReadonlyArray": 1, "Record": 2, "Partial": 1, "Required": 1, "Readonly": 1, "Pick": 2, "Omit": 2,
+}  # fmt: skip
+#: Utility types that select members of unions, or are computed from functions or texts.
 _COMPUTED = frozenset(
     {
-        "ReturnType", "Parameters", "ConstructorParameters", "InstanceType", "Awaited", "NoInfer", "ThisParameterType",
-        "OmitThisParameter", "ThisType", "Uppercase", "Lowercase", "Capitalize", "Uncapitalize",
+        "Exclude", "Extract", "NonNullable", "ReturnType", "Parameters", "ConstructorParameters", "InstanceType",
+        "Awaited", "NoInfer", "ThisParameterType", "OmitThisParameter", "ThisType", "Uppercase", "Lowercase",
+        "Capitalize", "Uncapitalize",
     }
 )  # fmt: skip
 _UNREADABLE = {
@@ -85,10 +86,12 @@ _UNREADABLE = {
     "type_predicate": ("a predicate is not a JSON value", "use boolean"),
     "conditional_type": ("conditional types are not evaluated here", _WRITE_OUT),
     "infer_type": ("`infer` is not evaluated here", _WRITE_OUT),
+    "this_type": ("`this` is not evaluated here", "use the name of the interface"),
+    "member_expression": ("a type of `import(...)` is not read here", 'write: import { Name } from "..."'),
 }
 
 
-class TypeReader:
+class TypeReader(ObjectReader):
     """The types of one program.
 
     Args:
@@ -96,37 +99,34 @@ class TypeReader:
     """
 
     def __init__(self, program: Program) -> None:
+        super().__init__()
         self.program = program
-        self.objects = ObjectTypes(self)
-        self.relations = Relations(self)
-        self.values = ConstantValues(self)
-        self.utilities = Utilities(self)
         self.read: set[Declaration] = set()  # declarations that something asked for
-        self._known: dict[ts.Type, ts.Type] = {}
-        self._open: set[ts.Type] = set()
+        self._enums: dict[Declaration, dict[str, Any]] = {}
         self._instances = 0
-        self._depth = 0
         self._readers: dict[str, Callable[[Node, ts.Scope], ts.Type]] = {
             "predefined_type": self._predefined,
             "literal_type": self._literal,
             "array_type": lambda node, scope: ts.Array(self.type(only_child(node), scope), scope.at(only_child(node))),
             "union_type": lambda node, scope: ts.union([self.type(part, scope) for part in operands(node)]),
-            "intersection_type": self._intersection,
-            "object_type": self.objects.literal,
+            "intersection_type": lambda node, scope: ts.Both(
+                tuple(self.type(part, scope) for part in operands(node)), scope.at(node)
+            ),
+            "object_type": self.literal_object,
             "tuple_type": self._tuple,
-            "readonly_type": lambda node, scope: self.utilities.readonly(self.type(only_child(node), scope)),
-            "type_identifier": self._name,
-            "identifier": self._name,
-            "nested_type_identifier": self._qualified,
-            "member_expression": self._member,
-            "generic_type": self._generic,
-            "index_type_query": lambda node, scope: self.objects.keyof(
+            "readonly_type": lambda node, scope: self.type(only_child(node), scope),
+            "type_identifier": lambda node, scope: self.applied(node, [], node, scope),
+            "identifier": lambda node, scope: self.applied(node, [], node, scope),
+            "nested_type_identifier": lambda node, scope: self.applied(node, [], node, scope),
+            "generic_type": lambda node, scope: self.applied(
+                child_of(node, "name"), parts(child_of(node, "type_arguments")), node, scope
+            ),
+            "index_type_query": lambda node, scope: self.keyof(
                 self.type(only_child(node), scope), scope.at(only_child(node))
             ),
             "lookup_type": self._lookup,
             "template_literal_type": self._template,
-            "type_query": lambda node, scope: self.values.typeof(only_child(node), scope),
-            "this_type": self._this,
+            "type_query": lambda node, scope: self._typeof(only_child(node), scope),
             "function_type": lambda node, scope: ts.Function(node, scope),
             "constructor_type": lambda node, scope: ts.Function(node, scope, construct=True),
         }
@@ -136,11 +136,11 @@ class TypeReader:
     def type(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Evaluate a type expression, with the comment before it."""
         while node.type == "parenthesized_type":
-            doc = self.doc(node, scope.source)
+            doc = scope.source.doc(node)
             if doc.constrains or doc.description:
                 return ts.documented(self.type(only_child(node), scope), doc, scope.at(node))
             node = only_child(node)
-        doc = self.doc(node, scope.source)
+        doc = scope.source.doc(node)
         with self.nested(scope.at(node)):
             reader = self._readers.get(node.type)
             if reader is None:
@@ -149,134 +149,7 @@ class TypeReader:
                 raise scope.source.refuse(node, reason, hint)
             return ts.documented(reader(node, scope), doc, scope.at(node))
 
-    def later(self, node: Node, scope: ts.Scope) -> ts.Deferred:
-        """Return a type expression to be evaluated when it is needed."""
-        scope.source.postpone(node)
-        return ts.Deferred(node, scope)
-
-    def doc(self, node: Node, source: Source) -> jsdoc.Doc:
-        """Return the comment before a node, parsed."""
-        comment = source.comment_before(node)
-        if comment is None:
-            return jsdoc.Doc()
-        if isinstance(comment, str):
-            return jsdoc.Doc(description=comment)
-        try:
-            return jsdoc.parse(source.text(comment))
-        except jsdoc.JsDocError as error:
-            raise source.wrong(comment, str(error), "see docs/tools.md for the tags") from None
-
-    @contextmanager
-    def nested(self, at: ts.At) -> Iterator[None]:
-        """Count one level of nesting.
-
-        Raises:
-            LimitError: there are too many.
-        """
-        if self._depth >= MAX_TYPE_DEPTH:
-            raise LimitError(
-                f"types are nested more than {MAX_TYPE_DEPTH} levels deep",
-                hint="give inner types names; a type must not be infinitely recursive",
-                place=at.source.place(at.node),
-            )
-        self._depth += 1
-        try:
-            yield
-        finally:
-            self._depth -= 1
-
-    # -- evaluation --------------------------------------------------------------------------------------------
-
-    def resolve(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
-        """Follow names and expressions that are not evaluated yet to the type.
-
-        Args:
-            type_: any type.
-            at: where it is needed, for the error that it is defined by itself.
-        """
-        seen: set[ts.Type] = set()
-        while isinstance(type_, (ts.Named, ts.Deferred, ts.Both)):
-            if type_ in seen or type_ in self._open:
-                raise self._circle(type_, at)
-            seen.add(type_)
-            type_ = self.step(type_)
-        return type_
-
-    def step(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
-        """Follow a name or an expression by one step."""
-        result = self._known.get(type_)
-        if result is None:
-            self._open.add(type_)
-            try:
-                result = self._known[type_] = self._evaluated(type_)
-            finally:
-                self._open.discard(type_)
-        return result
-
-    def bare(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
-        """Follow names and comments to the type."""
-        type_ = self.resolve(type_, at)
-        while isinstance(type_, ts.Documented):
-            type_ = self.resolve(type_.type, at)
-        return type_
-
-    def settled(self, type_: ts.Type) -> ts.Type:
-        """Return a property's type evaluated as far as the next name, so that equal types are found to be equal."""
-        while isinstance(type_, ts.Deferred) and type_ not in self._open:
-            type_ = self.step(type_)
-        return type_
-
-    def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
-        """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
-        members: list[ts.Type] = []
-        bare = self.bare(type_, at)
-        if isinstance(bare, ts.Union):
-            for member in bare.members:
-                members += self.members(member, at)
-            return members
-        if bare == ts.NEVER:
-            return []
-        if bare == ts.Keyword("boolean"):
-            return [ts.Literal.of(True), ts.Literal.of(False)]
-        return [type_]
-
-    def distributed(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
-        """Return the members of a union for TypeScript, which drops the literals beside ``string`` or ``number``."""
-        members = self.members(type_, at)
-        wide = {bare.name for one in members if isinstance(bare := self._named(one), ts.Keyword)}
-        return [
-            one
-            for one in members
-            if not (isinstance(bare := self.bare(one), ts.Literal) and bare.kind in wide)
-            and not (isinstance(bare, ts.Object) and self.impossible(bare))
-        ]
-
-    def impossible(self, type_: ts.Object) -> bool:
-        """Return True if an intersection has contradicting values for a property: it is ``never`` then."""
-        for one in type_.properties:
-            if (
-                isinstance(one.type, ts.Both)
-                and not one.type.indexed
-                and not one.optional
-                and one.type not in self._open
-            ):
-                parts_ = [self.bare(member) for part in one.type.members for member in self.members(part)]
-                if self.bare(one.type) == ts.NEVER and any(isinstance(part, ts.Literal) for part in parts_):
-                    return True
-        return False
-
-    def _named(self, type_: ts.Type) -> ts.Type:
-        """Follow names and comments to the type, but not into an intersection, since ``string & {}`` keeps literals."""
-        while isinstance(type_, (ts.Named, ts.Deferred, ts.Documented)):
-            type_ = type_.type if isinstance(type_, ts.Documented) else self.step(type_)
-        return type_
-
-    def undefined(self, type_: ts.Type) -> bool:
-        """Return True if a value may be ``undefined``, which JSON has no word for."""
-        bare = self.bare(type_)
-        if isinstance(bare, ts.Union):
-            return any(self.undefined(member) for member in bare.members)
-        return bare in (ts.UNDEFINED, ts.VOID)
+    # -- names -------------------------------------------------------------------------------------------------
 
     def named(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Type:
         """Return a declared type, its type arguments completed by their defaults."""
@@ -315,10 +188,8 @@ class TypeReader:
             scope = scope.with_types({name: value})
         return scope
 
-    def _evaluated(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
-        if isinstance(type_, ts.Both):
-            with self.nested(type_.at):
-                return self.objects.intersections.evaluated(type_)
+    def evaluated(self, type_: ts.Named | ts.Deferred) -> ts.Type:
+        """Evaluate a name or an expression."""
         if isinstance(type_, ts.Deferred):
             type_.scope.source.begin(type_.node)
             return self.type(type_.node, type_.scope)
@@ -332,120 +203,51 @@ class TypeReader:
                 place=at.source.place(at.node),
             )
         scope = self._scope(declaration, type_.arguments, at)
-        docs = [self.doc(statement, at.source) for statement in declaration.statements]
+        docs = [at.source.doc(statement) for statement in declaration.statements]
         with self.nested(at):
             if declaration.kind == "enum":
-                body = self.values.enum(declaration)
+                body = ts.union(ts.Literal.of(value, declaration) for value in self._values(declaration).values())
             elif declaration.kind == "type":
                 body = self.type(child_of(declaration.node, "value"), scope)
             else:
-                body = self.objects.declared(declaration, scope.with_types({"this": type_}))
+                body = self.declared_object(declaration, scope)
         for doc, statement in zip(docs, declaration.statements, strict=True):
             body = ts.documented(body, doc, ts.At(at.source, statement))
         return body
 
-    def _circle(self, type_: ts.Type, at: ts.At | None) -> SchemaError:
-        if isinstance(type_, ts.Named):
-            name = repr(type_.declaration.name)
-            at = at or ts.At(type_.declaration.space.source, type_.declaration.node)
-        else:
-            name = "here"
-            if at is None:
-                at = type_.at if isinstance(type_, ts.Both) else type_.scope.at(type_.node)  # type: ignore[union-attr]
-        return at.source.wrong(at.node, f"the type {name} is defined by itself", "break the circle")
-
-    # -- kinds of expressions ----------------------------------------------------------------------------------
-
-    def _predefined(self, node: Node, scope: ts.Scope) -> ts.Type:
-        name = scope.source.text(node)
-        if "symbol" in name:
-            return ts.SYMBOL if name == "symbol" else self.no_json("symbol", scope.at(node))
-        return ts.Keyword(name)
-
-    def _literal(self, node: Node, scope: ts.Scope) -> ts.Type:
-        child = only_child(node)
-        if child.type == "undefined":
-            return ts.UNDEFINED
-        if child.type == "null":
-            return ts.NULL
-        if child.type == "number" and scope.source.text(child).endswith("n"):
-            return self.no_json("bigint", scope.at(child))
-        return ts.Literal.of(self.values.literal(child, scope.source))
-
-    def _name(self, node: Node, scope: ts.Scope) -> ts.Type:
-        name = scope.source.text(node)
-        if name in scope.types:
-            return scope.types[name]
-        target = self.program.find((name,), scope.space)
-        if target is not None:
-            return self._found(target, name, (), scope.at(node))
-        if name in UTILITIES:
-            raise scope.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
-        if name == "undefined":
-            return ts.UNDEFINED
-        return self.no_json(name, scope.at(node))
-
-    def _qualified(self, node: Node, scope: ts.Scope) -> ts.Type:
-        return self._dotted(names_in(scope.source, node), (), node, scope)
-
-    def _member(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Evaluate ``import("./file").Name``."""
-        names: list[str] = []
-        while node.type == "member_expression":
-            names.insert(0, scope.source.text(parts(node)[-1]))
-            node = parts(node)[0]
-        call = parts(node)
-        if node.type == "call_expression" and call[0].type == "import" and call[1].type == "arguments":
-            specifier = scope.source.string(only_child(call[1]))
-            module = self.program.module(specifier, scope.space)
-            target = Missing(specifier) if module is None else self.program.inside(module, tuple(names))
-            if target is not None:
-                return self._found(target, names[-1], (), scope.at(node))
-        raise scope.source.refuse(node, "this type is not known here", "write the type itself")
-
-    def _dotted(self, path: tuple[str, ...], arguments: tuple[ts.Type, ...], node: Node, scope: ts.Scope) -> ts.Type:
+    def applied(self, name: Node, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
+        """Return the type of a name with type arguments; ``node``: both."""
+        path, at = names_in(scope.source, name), scope.at(node)
+        text = ".".join(path)
+        if text in scope.types:
+            return scope.types[text]
         target = self.program.find(path, scope.space)
-        if target is None:
-            owner = self.program.find(path[:-1], scope.space)
-            if isinstance(owner, Declaration) and owner.kind == "enum":
-                values = self.values.enum_values(owner)
-                if path[-1] not in values:
-                    raise scope.source.wrong(
-                        node, f"the enum {'.'.join(path[:-1])} has no member {path[-1]}", "use one of its members"
-                    )
-                self.read.add(owner)
-                return ts.Literal.of(values[path[-1]], owner)
-            return self.no_json(".".join(path), scope.at(node))
-        return self._found(target, ".".join(path), arguments, scope.at(node))
+        if target is not None:
+            return self._found(target, text, tuple(self.type(one, scope) for one in given), at)
+        owner = self.program.find(path[:-1], scope.space) if len(path) > 1 else None
+        if isinstance(owner, Declaration) and owner.kind == "enum":
+            values = self._values(owner)
+            if path[-1] not in values:
+                reason = f"the enum {'.'.join(path[:-1])} has no member {path[-1]}"
+                raise scope.source.wrong(node, reason, "use one of its members")
+            self.read.add(owner)
+            return ts.Literal.of(values[path[-1]], owner)
+        if text in _UTILITIES:
+            return self._utility(text, given, node, scope)
+        if text in _COMPUTED:
+            raise scope.source.refuse(node, f"{text} is not evaluated here", _WRITE_OUT)
+        return self._no_json(text, at)
 
     def _found(
         self, found: Declaration | Space | Missing, name: str, arguments: tuple[ts.Type, ...], at: ts.At
     ) -> ts.Type:
         if isinstance(found, Missing):
-            return self.missing(found, name, at)
+            return self._missing(found, name, at)
         if isinstance(found, Space) or found.kind in ("function", "const"):
             raise at.source.wrong(at.node, f"{name!r} is not a type", "name an interface, a type, a class or an enum")
         return self.named(found, arguments, at)
 
-    def _generic(self, node: Node, scope: ts.Scope) -> ts.Type:
-        path = names_in(scope.source, child_of(node, "name"))
-        given = parts(child_of(node, "type_arguments"))
-        name = ".".join(path)
-        target = self.program.find(path, scope.space)
-        if target is not None:
-            return self._found(target, name, tuple(self.type(one, scope) for one in given), scope.at(node))
-        if name in UTILITIES:
-            return self.utilities.apply(name, given, node, scope)
-        if name in _COMPUTED:
-            raise scope.source.refuse(node, f"{name} is not evaluated here", _WRITE_OUT)
-        return self.no_json(name, scope.at(node), tuple(self.type(one, scope) for one in given))
-
-    def reference(self, name: str, arguments: tuple[ts.Type, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
-        """Return the type of a dotted name, with its type arguments."""
-        target = self.program.find(tuple(name.split(".")), scope.space)
-        return self._found(target, name, arguments, at) if target is not None else self.no_json(name, at, arguments)
-
-    def no_json(self, name: str, at: ts.At, arguments: tuple[ts.Type, ...] = ()) -> ts.Refused:
+    def _no_json(self, name: str, at: ts.At) -> ts.Refused:
         """Return a type of TypeScript's library that JSON has no values for.
 
         Raises:
@@ -453,9 +255,9 @@ class TypeReader:
         """
         if name not in _NO_JSON:
             raise at.source.wrong(at.node, f"the type {name!r} is not declared in this text", "add its declaration")
-        return ts.Refused(name, f"JSON has no values of the type {name!r}", f"use {_NO_JSON[name]}", at, arguments)
+        return ts.Refused(name, f"JSON has no values of the type {name!r}", f"use {_NO_JSON[name]}", at)
 
-    def missing(self, found: Missing, name: str, at: ts.At) -> ts.Refused:
+    def _missing(self, found: Missing, name: str, at: ts.At) -> ts.Refused:
         """Return a type whose file was not given."""
         return ts.Refused(
             f"{found.module} {name}",
@@ -465,24 +267,56 @@ class TypeReader:
             unknown=at,
         )
 
+    def _utility(self, name: str, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
+        """Evaluate ``name<given>``."""
+        count = _UTILITIES[name]
+        if not given:
+            raise scope.source.wrong(node, f"{name} needs type arguments", f"write {name}<...>")
+        if len(given) != count:
+            reason = f"{name} takes {count} type arguments, not {len(given)}"
+            raise scope.source.wrong(node, reason, f"write {name}<{', '.join('KV'[:count])}>")
+        first, *rest = (self.type(one, scope) for one in given)
+        at, *where = (scope.at(one) for one in given)
+        if name in ("Array", "ReadonlyArray"):
+            return ts.Array(first, at)
+        if name == "Readonly":  # a value in JSON is not changed
+            return first
+        if name == "Record":
+            return self.record(first, rest[0], scope.at(node), at)
+        if name == "Pick":
+            return self.pick(first, rest[0], at, where[0])
+        if name == "Omit":
+            return self.omit(first, rest[0], at, where[0])
+        return self.partial(first, at, optional=name == "Partial")
+
+    # -- kinds of expressions ----------------------------------------------------------------------------------
+
+    def _predefined(self, node: Node, scope: ts.Scope) -> ts.Type:
+        name = scope.source.text(node)
+        if "symbol" in name:
+            return ts.SYMBOL if name == "symbol" else self._no_json("symbol", scope.at(node))
+        return ts.Keyword(name)
+
+    def _literal(self, node: Node, scope: ts.Scope) -> ts.Type:
+        child = only_child(node)
+        if child.type == "undefined":
+            return ts.UNDEFINED
+        if child.type == "null":
+            return ts.NULL
+        if child.type == "number" and scope.source.text(child).endswith("n"):
+            return self._no_json("bigint", scope.at(child))
+        return ts.Literal.of(literal(child, scope.source))
+
     def _lookup(self, node: Node, scope: ts.Scope) -> ts.Type:
         owner, index = parts(node)
         target = self.type(owner, scope)
-        return self.objects.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
-
-    def _this(self, node: Node, scope: ts.Scope) -> ts.Type:
-        if "this" not in scope.types:
-            raise scope.source.refuse(node, "`this` is not a JSON value", "use the interface's name")
-        return scope.types["this"]
-
-    def _intersection(self, node: Node, scope: ts.Scope) -> ts.Type:
-        return ts.Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))
+        return self.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
 
     def _tuple(self, node: Node, scope: ts.Scope) -> ts.Type:
         elements: list[ts.Element] = []
         for child in parts(node):
             at = scope.at(child)
-            doc = self.doc(child, scope.source) if child.type.endswith("_parameter") else None
+            doc = scope.source.doc(child) if child.type.endswith("_parameter") else None
             inner, optional, spread, label = child, False, False, None
             if child.type in ("required_parameter", "optional_parameter"):
                 optional = child.type == "optional_parameter"
@@ -514,42 +348,84 @@ class TypeReader:
         raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
 
     def _template(self, node: Node, scope: ts.Scope) -> ts.Type:
-        made: list[str | ts.Type] = []
+        """Evaluate a template literal type: literals while they are few, else a pattern."""
+        values: list[str] | None = [""]
+        pattern = ""
         start = node.start_byte + 1
-        for child in node.named_children:
-            if child.type == "template_type":
-                made.append(scope.source.bytes[start : child.start_byte].decode("utf-8", "surrogatepass"))
-                made.append(self.type(only_child(child), scope))
+        for child in [*(one for one in node.named_children if one.type == "template_type"), None]:
+            end = node.end_byte - 1 if child is None else child.start_byte
+            text = scope.source.bytes[start:end].decode("utf-8", "surrogatepass")
+            if "\\" in text:
+                raise scope.source.refuse(node, "escapes in a template type are not read", "write the type itself")
+            pieces = [[self._text(text)]]
+            if child is not None:
+                members = self.members(self.type(only_child(child), scope), scope.at(node))
+                pieces.append([self._piece(member, scope.at(node)) for member in members])
                 start = child.end_byte
-        made.append(scope.source.bytes[start : node.end_byte - 1].decode("utf-8", "surrogatepass"))
-        return self.template(made, scope.at(node))
+            for piece in pieces:
+                pattern += piece[0][1] if len(piece) == 1 else f"(?:{'|'.join(one for _, one in piece)})"
+                texts = [one for one, _ in piece if one is not None]
+                if values is None or len(texts) < len(piece) or len(values) * len(texts) > MAX_TEMPLATE_VALUES:
+                    values = None
+                else:
+                    values = [before + one for before, one in itertools.product(values, texts)]
+        if values is not None:
+            return ts.union(map(ts.Literal.of, values))
+        return ts.STRING if pattern == _ANY_TEXT else ts.Template(pattern)
 
-    def template(self, made: list[str | ts.Type], at: ts.At) -> ts.Type:
-        """Return the strings of a template; literals while they are few."""
-        flat: list[str | ts.Type] = []
-        choices: list[list[str]] = []
-        finite = True
-        for part in made:
-            if isinstance(part, str):
-                flat.append(part)
-                choices.append([part])
-                continue
-            members = [self.bare(member) for member in self.members(part, at)]
-            if len(members) == 1 and isinstance(members[0], ts.Template):
-                flat += members[0].parts
-                finite = False
-                continue
-            flat.append(part)
-            texts = [ts.text_of(member) for member in members]
-            if None in texts:
-                finite = False
-            else:
-                choices.append([text for text in texts if text is not None])
-        count = 1
-        for choice in choices:
-            count *= len(choice)
-        if finite and count <= MAX_TEMPLATE_VALUES:
-            return ts.union(ts.Literal.of("".join(chosen)) for chosen in itertools.product(*choices))
-        if flat == ["", ts.STRING, ""]:
-            return ts.STRING
-        return ts.Template(tuple(part for part in flat if part != ""), at)
+    def _text(self, text: str) -> tuple[str | None, str]:
+        return text, _SYNTAX.sub(r"\\\g<0>", text)
+
+    def _piece(self, type_: ts.Type, at: ts.At) -> tuple[str | None, str]:
+        """Return the text of a type in a template, None for many, and the pattern of its texts."""
+        bare = self.plain(type_, at)
+        text = ts.text_of(bare)
+        if text is not None:
+            return self._text(text)
+        if isinstance(bare, ts.Template):
+            return None, bare.pattern
+        if bare in (ts.STRING, ts.ANY):
+            return None, _ANY_TEXT
+        if bare == ts.NUMBER:
+            return None, _NUMBER_TEXT
+        raise at.source.refuse(
+            at.node, "this type cannot be part of a template", "use string, number, boolean or literals"
+        )
+
+    # -- values ------------------------------------------------------------------------------------------------
+
+    def _values(self, declaration: Declaration) -> dict[str, Any]:
+        if declaration not in self._enums:
+            self._enums[declaration] = enum_values(declaration)
+        return self._enums[declaration]
+
+    def _typeof(self, node: Node, scope: ts.Scope) -> ts.Type:
+        """Return the type of a constant, or of a property of one."""
+        at = scope.at(node)
+        path = names_in(scope.source, node)
+        if node.type not in ("identifier", "member_expression"):
+            return ts.unknown("the type of this is not evaluated", "write the type itself", at)
+        found = self.program.find(path, scope.space, values=True)
+        if isinstance(found, Missing):
+            return self._missing(found, ".".join(path), at)
+        if not isinstance(found, Declaration):
+            if node.type == "member_expression":
+                owner, name = parts(node)
+                return self.lookup(self._typeof(owner, scope), ts.Literal.of(scope.source.text(name)), at, at)
+            reason = f"there are no values to take the type of: {path[0]!r} is not declared in this text"
+            raise at.source.wrong(at.node, reason, "write the type itself")
+        self.read.add(found)
+        inside, own = ts.Scope(found.space), found.node
+        if found.kind == "function":
+            return ts.Function(found.nodes[-1], inside)
+        if found.kind != "const":
+            a = "an enum" if found.kind == "enum" else "a class"
+            return ts.unknown(f"the type of {a} itself is not evaluated", "use its name", inside.at(own))
+        annotation, value = own.child_by_field_name("type"), own.child_by_field_name("value")
+        if annotation is not None:
+            return self.type(only_child(annotation), inside)
+        if value is not None and value.type in ("arrow_function", "function_expression"):
+            return ts.Function(value, inside)
+        if value is None or own.parent is None or not has_word(own.parent, "const"):
+            return ts.unknown(f"the value of {'.'.join(path)!r} may change", "write its type", inside.at(own))
+        return constant(value, inside)

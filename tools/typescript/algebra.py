@@ -1,0 +1,385 @@
+"""Operations on TypeScript's types: names followed, unions taken apart, ``A & B``, ``T[K]``, ``keyof``, ``Pick``, ...
+
+Nothing here reads syntax. A type is looked into as far as an operation needs it, so `interface Tree { root: Pick<Tree,
+"value"> }` is not a circle, and a type that is not needed costs nothing and is never refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from toolgrammar.core.errors import LimitError, SchemaError
+
+from . import jsdoc
+from . import model as ts
+
+MAX_TYPE_DEPTH = 100
+MAX_TYPE_ALTERNATIVES = 256
+NO_VALUES = "the intersection has no JSON values"
+_WRITE_OUT = "write the result out"
+
+
+class TypeAlgebra:
+    """Types of one program, and what is known of the names among them."""
+
+    def __init__(self) -> None:
+        self._known: dict[ts.Type, ts.Type] = {}
+        self._open: set[ts.Type] = set()
+        self._depth = 0
+
+    def evaluated(self, type_: ts.Named | ts.Deferred) -> ts.Type:
+        """Evaluate a name or an expression; by the class that reads syntax."""
+        raise NotImplementedError
+
+    # -- following names -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def nested(self, at: ts.At) -> Iterator[None]:
+        """Count one level of nesting.
+
+        Raises:
+            LimitError: there are too many.
+        """
+        if self._depth >= MAX_TYPE_DEPTH:
+            raise LimitError(
+                f"types are nested more than {MAX_TYPE_DEPTH} levels deep",
+                hint="give inner types names; a type must not be infinitely recursive",
+                place=at.source.place(at.node),
+            )
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def resolve(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
+        """Follow names and expressions that are not evaluated yet to the type.
+
+        Args:
+            type_: any type.
+            at: where it is needed, for the error that it is defined by itself.
+        """
+        seen: set[ts.Type] = set()
+        while isinstance(type_, (ts.Named, ts.Deferred, ts.Both)):
+            if type_ in seen or type_ in self._open:
+                raise _circle(type_, at)
+            seen.add(type_)
+            type_ = self.step(type_)
+        return type_
+
+    def step(self, type_: ts.Named | ts.Deferred | ts.Both) -> ts.Type:
+        """Follow a name or an expression by one step."""
+        result = self._known.get(type_)
+        if result is None:
+            self._open.add(type_)
+            try:
+                result = self._intersection(type_) if isinstance(type_, ts.Both) else self.evaluated(type_)
+                self._known[type_] = result
+            finally:
+                self._open.discard(type_)
+        return result
+
+    def bare(self, type_: ts.Type, at: ts.At | None = None) -> ts.Type:
+        """Follow names and comments to the type."""
+        type_ = self.resolve(type_, at)
+        while isinstance(type_, ts.Documented):
+            type_ = self.resolve(type_.type, at)
+        return type_
+
+    def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
+        """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
+        bare = self.bare(type_, at)
+        if isinstance(bare, ts.Union):
+            return [inner for member in bare.members for inner in self.members(member, at)]
+        if bare == ts.BOOLEAN:
+            return [ts.Literal.of(True), ts.Literal.of(False)]
+        return [] if bare == ts.NEVER else [type_]
+
+    def undefined(self, type_: ts.Type) -> bool:
+        """Return True if a value may be ``undefined``, which JSON has no word for."""
+        bare = self.bare(type_)
+        if isinstance(bare, ts.Union):
+            return any(self.undefined(member) for member in bare.members)
+        return bare in (ts.UNDEFINED, ts.VOID)
+
+    def plain(self, type_: ts.Type, at: ts.At) -> ts.Type:
+        """Return a type without its names and comments.
+
+        Raises:
+            UnsupportedSchemaError: a comment constrains it, which would be lost; or it has no JSON values.
+        """
+        type_ = self.resolve(type_, at)
+        while isinstance(type_, ts.Documented):
+            doc = type_.doc
+            if doc.schema or doc.integer or any(jsdoc.CONSTRAINTS.get(name) for name in doc.keywords):
+                raise at.source.refuse(at.node, "the tags of the comment on this type would be lost", _WRITE_OUT)
+            type_ = self.resolve(type_.type, at)
+        if isinstance(type_, ts.Refused):
+            raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
+        return type_
+
+    # -- objects -------------------------------------------------------------------------------------------------
+
+    def object(self, type_: ts.Type, at: ts.At) -> ts.Object:
+        """Return the one object that a type is.
+
+        Raises:
+            UnsupportedSchemaError: it is none, or several.
+        """
+        members = self.members(type_, at)
+        if len(members) != 1:
+            raise at.source.refuse(at.node, "this is not evaluated for a union", _WRITE_OUT)
+        bare = self.plain(members[0], at)
+        if bare == ts.OBJECT:
+            return ts.Object()
+        if not isinstance(bare, ts.Object):
+            raise at.source.refuse(
+                at.node, "this needs an object of known properties", "use an interface, or write the result out"
+            )
+        return bare
+
+    def keyof(self, type_: ts.Type, at: ts.At) -> ts.Type:
+        """Return the names of an object's properties as a type."""
+        bare = self.bare(type_, at)
+        if bare == ts.ANY:
+            return ts.union([ts.STRING, ts.NUMBER])
+        shape = self.object(bare, at)
+        if any(re.search(ts.NUMBER_NAME, one.name) for one in shape.properties):
+            raise at.source.refuse(at.node, "keyof is not evaluated where a property's name is a number", _WRITE_OUT)
+        names: list[ts.Type] = [ts.Literal.of(one.name) for one in shape.properties]
+        for index in shape.indexes:
+            names += [index.key, ts.NUMBER]
+        return ts.union(names)
+
+    def lookup(self, type_: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
+        """Return the type of ``T[K]``; of a union, that of each member."""
+        owners = [self.bare(member, at) for member in self.members(type_, at)]
+        names = [self.bare(name, index) for name in self.members(key, index)]
+        return ts.union([self._entry(owner, name, at, index) for owner in owners for name in names])
+
+    def _entry(self, owner: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
+        if owner == ts.ANY or isinstance(owner, ts.Refused):
+            return owner
+        if isinstance(key, ts.Refused):
+            return key
+        if isinstance(owner, (ts.Array, ts.Tuple)):
+            if key != ts.NUMBER:
+                raise index.source.refuse(index.node, "of arrays only T[number] is evaluated", "write the item's type")
+            if isinstance(owner, ts.Array):
+                return owner.item
+            return ts.union([one for e in owner.elements for one in (e.type, *[ts.UNDEFINED] * e.optional)])
+        name = _name(key)
+        found = None if name is None else self.object(owner, at).get(name)
+        if found is None:
+            raise index.source.wrong(index.node, "there is no such property", "name one that is declared")
+        type_ = found.type
+        while isinstance(type_, ts.Deferred) and type_ not in self._open:  # so that equal types are found to be equal
+            type_ = self.step(type_)
+        type_ = ts.documented(type_, found.doc, found.at)
+        return ts.union([type_, ts.UNDEFINED]) if found.optional else type_
+
+    def record(self, keys: ts.Type, value: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
+        """Return ``Record<K, T>``; ``where``: the place of the keys."""
+        properties: list[ts.Property] = []
+        indexes: list[ts.Index] = []
+        for member in self.members(keys, where):
+            key = self.plain(member, where)
+            name = _name(key)
+            if name is not None:
+                properties.append(ts.Property(name, value, at=at))
+            else:
+                indexes += index(key, value, None, where)
+        return ts.Object(tuple(properties), tuple(indexes))
+
+    def pick(self, type_: ts.Type, keys: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
+        """Return ``Pick<T, K>``; ``where``: the place of the keys."""
+        shape, names = self.object(type_, at), self._names(keys, where)
+        for name in names:
+            if shape.get(name) is None:
+                raise where.source.wrong(where.node, f"there is no property {name!r} to pick", "check its name")
+        return ts.Object(tuple(one for one in shape.properties if one.name in names))
+
+    def omit(self, type_: ts.Type, keys: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
+        """Return ``Omit<T, K>``; ``where``: the place of the keys."""
+        shape, names = self.object(type_, at), self._names(keys, where)
+        return ts.Object(tuple(one for one in shape.properties if one.name not in names), shape.indexes)
+
+    def _names(self, keys: ts.Type, at: ts.At) -> list[str]:
+        names = [_name(self.plain(key, at)) for key in self.members(keys, at)]
+        if None in names:
+            raise at.source.refuse(at.node, "names of properties are literals here", _WRITE_OUT)
+        return [name for name in names if name is not None]
+
+    def partial(self, type_: ts.Type, at: ts.At, *, optional: bool) -> ts.Type:
+        """Return ``Partial<T>``, or ``Required<T>``; of a union, that of each member."""
+        shapes = [self.object(member, at) for member in self.members(type_, at)]
+        return ts.union(
+            ts.Object(
+                tuple(replace(one, optional=optional, definite=not optional) for one in shape.properties),
+                shape.indexes,
+            )
+            for shape in shapes
+        )
+
+    # -- intersections -------------------------------------------------------------------------------------------
+
+    def _intersection(self, both: ts.Both) -> ts.Type:
+        """Evaluate an intersection; one of unions, member by member."""
+        with self.nested(both.at):
+            options = [self.members(member, both.at) for member in both.members]
+            count = 1
+            for option in options:
+                count *= len(option)
+            if count > MAX_TYPE_ALTERNATIVES:
+                raise LimitError(
+                    f"the intersection has more than {MAX_TYPE_ALTERNATIVES} alternatives",
+                    hint="intersect smaller unions",
+                    place=both.at.source.place(both.at.node),
+                )
+            return ts.union(self._joined(list(chosen), both.at) for chosen in itertools.product(*options))
+
+    def _joined(self, types: list[ts.Type], at: ts.At) -> ts.Type:
+        """Return the intersection of types that are not unions."""
+        kept = [(one, self.bare(one, at)) for one in dict.fromkeys(types)]
+        heads = [head for _, head in kept]
+        if ts.ANY in heads:
+            return ts.ANY
+        kept = [(one, head) for one, head in kept if head != ts.UNKNOWN]
+        marks = [head for _, head in kept if head in (ts.OBJECT, ts.Object())]
+        if marks and not all(head == ts.OBJECT or isinstance(head, ts.Object) for _, head in kept):
+            # `string & {}` keeps an editor from folding a union of literals into string; it means string.
+            kept = [(one, head) for one, head in kept if head not in marks]
+            without = (ts.NULL, ts.UNDEFINED, ts.VOID)
+            if any(head in without or (ts.OBJECT in marks and _is_scalar(head)) for _, head in kept):
+                return ts.NEVER
+        if len(kept) < 2:
+            return kept[0][0] if kept else ts.UNKNOWN
+        heads = [head for _, head in kept]
+        for head in heads:
+            if isinstance(head, ts.Refused):
+                return ts.unknown(head.reason, head.hint, head.at)
+            if isinstance(head, ts.Function):
+                where = head.scope.at(head.node)
+                return ts.unknown("a function is not a JSON value", "leave it out, or give its result's type", where)
+        if all(head == ts.OBJECT or isinstance(head, ts.Object) for head in heads):
+            return self.both_objects([self.object(one, at) for one, _ in kept])
+        if not all(map(_is_scalar, heads)) and not all(isinstance(head, (ts.Array, ts.Tuple)) for head in heads):
+            # In TypeScript such a type marks ("brands") a value; JSON has none.
+            return ts.unknown(NO_VALUES, "leave out the part that only marks the type", at)
+        left = list(kept)
+        for first, second in itertools.permutations(kept, 2):
+            if first in left and second in left:
+                if _is_scalar(first[1]) and not _overlap(first[1], second[1]):
+                    return ts.NEVER
+                if _is_part(first[1], second[1]) and not isinstance(second[0], (ts.Documented, ts.Named)):
+                    left.remove(second)
+        return left[0][0] if len(left) == 1 else ts.AllOf(tuple(one for one, _ in left))
+
+    def both_objects(self, objects: list[ts.Object]) -> ts.Object:
+        """Return the object that is all of these."""
+        whole = objects[0]
+        for other in objects[1:]:
+            properties: dict[str, ts.Property] = {one.name: one for one in whole.properties}
+            for theirs in other.properties:
+                mine = properties.get(theirs.name)
+                properties[theirs.name] = theirs if mine is None else _both(mine, theirs)
+            for name, one in properties.items():
+                for shape in (whole, other):
+                    extra = None if shape.get(name) else _indexed(shape, name)
+                    if extra is not None and extra != one.type and one.at is not None:
+                        properties[name] = replace(one, type=ts.Both((one.type, extra), one.at))
+            indexes: dict[ts.Type, ts.Index] = {one.key: one for one in whole.indexes}
+            for index in other.indexes:
+                mine_index = indexes.get(index.key)
+                if mine_index is not None and mine_index.type != index.type and index.at is not None:
+                    index = replace(index, type=ts.Both((mine_index.type, index.type), index.at))
+                indexes[index.key] = index
+            whole = ts.Object(tuple(properties.values()), tuple(indexes.values()), whole.call or other.call)
+        return whole
+
+
+def index(key: ts.Type, value: ts.Type, doc: jsdoc.Doc | None, at: ts.At) -> list[ts.Index]:
+    """Return the index signature of a type of names; none for symbols, which JSON has no names of."""
+    if key == ts.SYMBOL:
+        return []
+    key = ts.STRING if key == ts.ANY else key
+    if key not in (ts.STRING, ts.NUMBER):
+        raise at.source.refuse(
+            at.node, "a key is a string", 'use string, number, or the tag @schema {"patternProperties": {...}}'
+        )
+    return [ts.Index(key, value, doc, at)]
+
+
+def override(base: ts.Object, own: ts.Object) -> ts.Object:
+    """Return the object ``interface own extends base``: a property declared again replaces the inherited one."""
+    properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
+    indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
+    return ts.Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call)
+
+
+def _both(mine: ts.Property, theirs: ts.Property) -> ts.Property:
+    """Return a property that two objects of an intersection have."""
+    optional = mine.optional and theirs.optional
+    if mine.type == theirs.type or theirs.at is None:
+        first = mine if mine.doc is not None and (mine.doc.constrains or mine.doc.description) else theirs
+        return replace(first, optional=optional)
+    kinds = (ts.documented(mine.type, mine.doc, mine.at), ts.documented(theirs.type, theirs.doc, theirs.at))
+    return replace(
+        mine,
+        type=ts.Both(kinds, theirs.at),
+        optional=optional,
+        definite=mine.definite or theirs.definite,
+        method=mine.method and theirs.method,
+        doc=None,
+    )
+
+
+def _name(key: ts.Type) -> str | None:
+    """Return the name of a property that a literal means; None for another type."""
+    return ts.text_of(key) if isinstance(key, ts.Literal) and key.kind != "boolean" else None
+
+
+def _indexed(shape: ts.Object, name: str) -> ts.Type | None:
+    """Return the type that an index signature gives to the property of a name."""
+    for one in shape.indexes:
+        if one.key == ts.STRING or re.search(ts.NUMBER_NAME, name):
+            return one.type
+    return None
+
+
+def _is_scalar(type_: ts.Type) -> bool:
+    return isinstance(type_, (ts.Literal, ts.Template)) or (isinstance(type_, ts.Keyword) and type_ != ts.OBJECT)
+
+
+def _is_part(first: ts.Type, second: ts.Type) -> bool:
+    """Return True if the first type is surely a part of the second, or is the second; neither is a union."""
+    if first == second or (first == ts.UNDEFINED and second == ts.VOID):
+        return True
+    if isinstance(first, ts.Literal):
+        if isinstance(second, ts.Literal):  # a member of an enum is a plain value, too
+            return second.enum is None and (first.kind, first.value) == (second.kind, second.value)
+        return second == ts.Keyword(first.kind)
+    return isinstance(first, ts.Template) and second == ts.STRING
+
+
+def _overlap(first: ts.Type, second: ts.Type) -> bool:
+    """Return True if two plain types may have a value in common."""
+    if isinstance(first, ts.Template) or isinstance(second, ts.Template):
+        return all(
+            one == ts.STRING or isinstance(one, ts.Template) or (isinstance(one, ts.Literal) and one.kind == "string")
+            for one in (first, second)
+        )
+    return _is_part(first, second) or _is_part(second, first)
+
+
+def _circle(type_: ts.Type, at: ts.At | None) -> SchemaError:
+    name = repr(type_.declaration.name) if isinstance(type_, ts.Named) else "here"
+    if at is None and isinstance(type_, ts.Named):
+        at = ts.At(type_.declaration.space.source, type_.declaration.node)
+    elif at is None:
+        at = type_.at if isinstance(type_, ts.Both) else type_.scope.at(type_.node)  # type: ignore[union-attr]
+    return at.source.wrong(at.node, f"the type {name} is defined by itself", "break the circle")
