@@ -215,7 +215,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.keywords.strings", "MAX_LEAST_LENGTH"),
         ("core.schema.keywords.arrays", "MAX_LEAST_ITEMS"),
         ("core.schema.keywords.objects", "MAX_LEAST_PROPERTIES"),
-        ("core.schema.normal.least_texts", "MAX_LEAST_TEXT"),
+        ("core.language.least_text", "MAX_LEAST_TEXT"),
         ("core.schema.keywords.shapes", "MAX_LOOSE"),
         ("core.schema.keywords.any_value", "MAX_DIFFERENT"),
         ("core.automaton.lazy_dfa", "MAX_TEXT"),

@@ -224,10 +224,7 @@ class LazyAutomaton:
         """
         plan = self.plan(state)
         if plan.length > MAX_TEXT:
-            raise LimitError(
-                f"the shortest text that ends here has at least {plan.length:,} bytes",
-                hint="ask for fewer members and items: lower required, minItems and minProperties",
-            )
+            raise _too_long("the shortest text that ends here", plan.length)
         found = self._completed(state, before.planned(), FEW_ROUNDS * plan.length + MANY_BYTES)
         if found is None:
             found = self._completed(state, before.planned(), None)
@@ -286,6 +283,14 @@ class LazyAutomaton:
         return text is not None and text.length <= most
 
 
+def _too_long(subject: str, length: int) -> LimitError:
+    """Return the error for a text that is too long to be completed."""
+    return LimitError(
+        f"{subject} has at least {length:,} bytes",
+        hint="lower the counts of repetitions, required, minItems and minProperties",
+    )
+
+
 def _length(part: bytes | str) -> int:
     """Return the length of a piece of a text; a control token counts as one byte."""
     return len(part) if isinstance(part, bytes) else 1
@@ -302,6 +307,9 @@ class Program:
         store: its store.
         root: its node.
         is_empty: it has no text at all.
+
+    Raises:
+        LimitError: a part of the root has no text that is short enough to be completed (`MAX_TEXT`).
     """
 
     def __init__(self, build: Callable[[Nodes], int], store: LazyAutomaton | None = None) -> None:
@@ -309,6 +317,9 @@ class Program:
         with self.store.lock:
             self.root = build(self.store.nodes)
             self.is_empty = self.store.nodes.is_empty(self.root)
+            longest = self.store.plans.texts.longest_part(self.root)
+            if longest > MAX_TEXT:
+                raise _too_long("each text of a part of the grammar", longest)
         self._start: int | None = None
 
     @property

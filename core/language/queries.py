@@ -104,11 +104,15 @@ def open_class(terms: Terms, term: int) -> int | None:
     """
     kind, args = terms.shape(term)
     if kind == SEQ:
-        part, follows = args
-        found = [open_class(terms, follows)] if terms.nullable(part) else []
-        if not terms.is_empty(follows):
-            found.append(_endless_class(terms, part))
-        return _widest(terms, found)
+        found = []
+        while kind == SEQ:  # without recursion: as long as a pattern is
+            part, term = args
+            if not terms.is_empty(term):
+                found.append(_endless_class(terms, part))
+            if not terms.nullable(part):
+                return _widest(terms, found)
+            kind, args = terms.shape(term)
+        return _widest(terms, [*found, open_class(terms, term)])
     if kind == ALT:
         return _widest(terms, [open_class(terms, part) for part in args])
     if kind == AND:  # an intersection of an open language with cofinite ones is open

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Final, NoReturn
 
 from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
+from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import UNICODE_VERSION, find_property
@@ -94,7 +95,8 @@ def parse(pattern: str, bound: Bound = "exact") -> Regex:
     Raises:
         PatternError: the pattern is malformed, is not regular, or is written in another dialect; its place has the
             offset, its hint the way out.
-        LimitError: groups are nested too deeply, a repetition count is too large, or there are too many parts.
+        LimitError: groups are nested too deeply, a repetition count is too large, there are too many parts, or what a
+            part matches is too long for any model.
     """
     text = _join_surrogates(pattern)
     parser = _Parser(text)
@@ -137,6 +139,8 @@ class Group:
         look: of a look-around, its arguments ``ahead`` and ``negated``.
         alternatives: the alternatives that were read.
         items: the items of the alternative that is being read.
+        least: the fewest characters that ``items`` match; those of the last item are ``last``.
+        shortest: the fewest of the alternatives that were read; None: there is none.
         repeatable: the last item may be repeated; an assertion may not, and nothing may be repeated twice.
         number: of a group to which references may lead; None: they are not kept.
     """
@@ -146,13 +150,18 @@ class Group:
     look: tuple[bool, bool] | None = None
     alternatives: list[Regex] = field(default_factory=list)
     items: list[Regex] = field(default_factory=list)
+    least: int = 0
+    last: int = 0
+    shortest: int | None = None
     repeatable: bool = False
     number: int | None = None
 
     def close_alternative(self) -> None:
         """Begin the next alternative."""
         self.alternatives.append(in_a_row(self.items))
+        self.shortest = self.least if self.shortest is None else min(self.shortest, self.least)
         self.items = []
+        self.least = self.last = 0
         self.repeatable = False
 
     def close(self) -> Regex:
@@ -198,12 +207,17 @@ class _Parser:
     def limit(self, message: str, hint: str) -> NoReturn:
         raise LimitError(message, hint=hint, place=Place(offset=self.offset))
 
-    def add(self, node: Regex, *, repeatable: bool = True) -> None:
+    def add(self, node: Regex, least: int = 0, *, repeatable: bool = True) -> None:
+        """Add a part, which matches at least so many characters, to the innermost open group."""
         self.size += 1
         if self.size > MAX_SIZE:
             self.limit(f"the pattern has more than {MAX_SIZE:,} parts", "split the pattern")
         group = self.groups[-1]
         group.items.append(node)
+        group.last = least
+        group.least += least
+        if group.least > MAX_LEAST_TEXT:
+            self.limit(too_long("each text that the pattern matches up to here", group.least), LOWER_COUNTS)
         group.repeatable = repeatable
 
     def parse(self) -> Regex:
@@ -221,14 +235,16 @@ class _Parser:
                 self.flags = closed.flags
                 self.offset += 1
                 # Annex B lets look-aheads be repeated, and only them.
-                self.add(closed.close(), repeatable=closed.look is None or closed.look[0])
+                tree = closed.close()
+                least = 0 if closed.look is not None or closed.shortest is None else closed.shortest
+                self.add(tree, least, repeatable=closed.look is None or closed.look[0])
             elif character == "|":
                 self.groups[-1].close_alternative()
                 self.offset += 1
             elif character in "*+?{":
                 self.quantifier()
             elif character == "[":
-                self.add(Chars(self.character_class()))
+                self.add(Chars(self.character_class()), 1)
             elif character == "\\":
                 self.atom_escape()
             else:
@@ -238,9 +254,9 @@ class _Parser:
                     anchor = line_anchor(character, LINE_TERMINATOR) if "m" in self.flags else plain
                     self.add(anchor, repeatable=False)
                 elif character == ".":
-                    self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT)
+                    self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT, 1)
                 else:
-                    self.add(Chars(self.folded(CharSet.of(character))) if self.flags else literal(character))
+                    self.add(Chars(self.folded(CharSet.of(character))) if self.flags else literal(character), 1)
         if len(self.groups) > 1:
             self.fail("this group is never closed", r"add ), or write \( for the character", self.groups[-1].offset)
         return self.groups[0].close()
@@ -326,7 +342,7 @@ class _Parser:
                         r"write {n}, {n,} or {n,m} without spaces, with 0 for no lower end; \{ for the character",
                     )
                 self.offset += 1
-                self.add(Chars(CharSet.of("{")))
+                self.add(Chars(CharSet.of("{")), 1)
                 return
             end = counts.end()
             least = self.count(counts[1])
@@ -341,7 +357,8 @@ class _Parser:
         elif text.startswith("+", end):
             self.refuse("possessive repetition is not supported", "drop the second + if it matches the same", end)
         self.offset = end
-        self.add(Repeat(group.items.pop(), least, most), repeatable=False)
+        group.least -= group.last
+        self.add(Repeat(group.items.pop(), least, most), group.last * least, repeatable=False)
 
     def count(self, digits: str) -> int:
         # Compare lengths first: int() refuses very long strings with an error of its own.
@@ -366,9 +383,9 @@ class _Parser:
         else:
             read = self.escape()
             if isinstance(read, CharSet):
-                self.add(Chars(self.folded(read)))
+                self.add(Chars(self.folded(read)), 1)
             else:
-                self.add(Chars(self.folded(_charset(read))) if self.flags else literal(chr(read)))
+                self.add(Chars(self.folded(_charset(read))) if self.flags else literal(chr(read)), 1)
 
     def back_reference(self) -> None:
         """Read a reference to a group before it, by number or by name."""

@@ -764,6 +764,7 @@ class _LarkReader:
             return pattern(to_ecma(f"(?{flags}:{text})" if flags else text, "rust"))
         except ToolGrammarError as error:
             hint = "write a regular expression of Rust's regex crate: without look-arounds and back-references"
+            hint = error.hint if isinstance(error, LimitError) and error.hint else hint
             self.source.fail(f"the pattern is refused: {error.message}", at=start, hint=hint)
 
     def _token(self, start: int) -> Expression:

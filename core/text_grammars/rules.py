@@ -15,8 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heappop, heappush
+from math import inf
 
 from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
+from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from ..regex.equations import quotient
@@ -90,17 +93,24 @@ class Rules:
         return frozenset(own).union(*(part.language.controls for part in parts if isinstance(part, Part)))
 
     def check(self) -> None:
-        """Raise an error if no text of the first rule is finite.
+        """Raise an error if no text of the first rule is finite, or if a part has none that a model can write.
 
         Raises:
-            GrammarError: names the rule.
+            GrammarError: the first rule never ends.
+            LimitError: all texts of a part of a rule are too long; names the rule.
         """
-        ending = _least(self.rules, lambda _: True)
-        if self.root not in ending:
+        fewest = _fewest_of(self.rules, _least_of_leaf)
+        if self.root not in fewest:
             raise GrammarError(
                 f"rule {self.root!r} never ends: every alternative of it needs a rule that never ends",
                 hint="add an alternative that does not contain the rule",
             )
+        for name, expression in self.rules.items():
+            for part in walk(expression):
+                if isinstance(part, (Sequence, Repeat)):
+                    length = fewest_chars(part, fewest)
+                    if MAX_LEAST_TEXT < length < inf:
+                        raise LimitError(too_long(f"each text of a part of rule {name!r}", length), hint=LOWER_COUNTS)
 
     @cached_property
     def recursive(self) -> frozenset[str]:
@@ -165,41 +175,71 @@ def _size(expression: Expression, sizes: Mapping[str, int | None]) -> int | None
     return size if size <= MAX_REGULAR else None
 
 
-def _least(rules: Mapping[str, Expression], leaf: Callable[[Expression], bool]) -> set[str]:
-    """Return the rules for which something holds: the least fixpoint.
+def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[Expression], float]) -> float:
+    """Return the fewest characters of an expression's texts; infinite if it has none.
+
+    Args:
+        expression: the expression.
+        rules: those of the rules that it refers to.
+        leaf: returns those of an expression without parts.
+    """
+    if isinstance(expression, Reference):
+        return rules.get(expression.name, inf)
+    if isinstance(expression, Sequence):
+        total: float = 0
+        for item in expression.items:
+            total += _fewest(item, rules, leaf)
+            if total == inf:
+                break
+        return total
+    if isinstance(expression, Choice):
+        return min([_fewest(item, rules, leaf) for item in expression.items], default=inf)
+    if isinstance(expression, Repeat):
+        return _fewest(expression.item, rules, leaf) * expression.least if expression.least else 0
+    if isinstance(expression, (Restricted, Stopped)):
+        return _fewest(expression.item, rules, leaf)
+    return leaf(expression)
+
+
+def fewest_chars(expression: Expression, rules: Mapping[str, float] | None = None) -> float:
+    """Return a lower bound of the characters of an expression's texts, `_fewest`; one that is built elsewhere counts as
+    the empty text."""
+    return _fewest(expression, rules or {}, _least_of_leaf)
+
+
+def _least_of_leaf(expression: Expression) -> float:
+    if isinstance(expression, Literal):
+        return len(expression.text)
+    return isinstance(expression, (Chars, Control))
+
+
+def _fewest_of(rules: Mapping[str, Expression], leaf: Callable[[Expression], float]) -> dict[str, float]:
+    """Return the fewest characters of each rule that has a text: the least fixpoint, by increasing length (Knuth 1977).
 
     Args:
         rules: the rules.
-        leaf: tells whether it holds for an expression without parts.
+        leaf: returns those of an expression without parts.
     """
-    holding: set[str] = set()
-
-    def holds(expression: Expression) -> bool:
-        """Return True if the texts of an expression have it, by the rules that are known so far to have it."""
-        if isinstance(expression, Reference):
-            return expression.name in holding
-        if isinstance(expression, Sequence):
-            return all(map(holds, expression.items))
-        if isinstance(expression, Choice):
-            return any(map(holds, expression.items))
-        if isinstance(expression, Repeat):
-            return expression.least == 0 or holds(expression.item)
-        if isinstance(expression, (Restricted, Stopped)):
-            return holds(expression.item)
-        return leaf(expression)
-
     users: dict[str, list[str]] = {name: [] for name in rules}
     for name, expression in rules.items():
-        for part in walk(expression):
-            if isinstance(part, Reference):
-                users[part.name].append(name)
-    pending = list(rules)
-    while pending:
-        name = pending.pop()
-        if name not in holding and holds(rules[name]):
-            holding.add(name)
-            pending += users[name]
-    return holding
+        for used in {part.name for part in walk(expression) if isinstance(part, Reference)}:
+            users[used].append(name)
+    found: dict[str, float] = {}
+    nearest = {name: _fewest(expression, found, leaf) for name, expression in rules.items()}
+    heap = [(length, name) for name, length in nearest.items() if length < inf]
+    heapify(heap)
+    while heap:
+        length, name = heappop(heap)
+        if name in found:
+            continue
+        found[name] = length
+        for user in users[name]:
+            if nearest[user] > length:  # else it has a text that is not longer
+                shorter = _fewest(rules[user], found, leaf)
+                if shorter < nearest[user]:
+                    nearest[user] = shorter
+                    heappush(heap, (shorter, user))
+    return found
 
 
 def circles_of(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -310,6 +350,13 @@ def _shortest(terms: Terms, term: int) -> int:
     return int(terms.and_([term, terms.not_(terms.sequence([term, terms.ANY, terms.ALL]))]))
 
 
+def _too_recursive(circle: tuple[str, ...]) -> LimitError:
+    return LimitError(
+        f"{len(circle)} mutually left-recursive rules, {circle[0]!r} among them, need more than {MAX_PRODUCTS:,} steps",
+        hint="write lists with * instead of left recursion",
+    )
+
+
 class _Builder:
     """The nodes of rules in one store."""
 
@@ -319,7 +366,8 @@ class _Builder:
         self._terms: Terms = nodes.terms
         self._term = _RegularParts(rules, nodes.terms).of
         self._solutions: dict[str, int] = {}
-        self._nullable = _least(rules.rules, self._leaf_is_nullable)
+        leaf = lambda part: not self._leaf_is_nullable(part)  # noqa: E731
+        self._nullable = {name for name, length in _fewest_of(rules.rules, leaf).items() if not length}
         first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
         self._circle_of = {name: tuple(circle) for circle in circles_of(first) for name in circle}
 
@@ -501,7 +549,9 @@ class _Builder:
         for name in circle:
             for first, node in self._beginnings(self._rules.rules[name], circle):
                 (bases[name] if first is None else steps[first].setdefault(name, [])).append(node)
-        products = 0
+        products = len(circle) ** 2 // 4  # so many at least, with those of the substitution
+        if products > MAX_PRODUCTS:
+            raise _too_recursive(circle)
         order = sorted(circle, key=lambda name: sum(name in targets for targets in steps.values()) * len(steps[name]))
         left = set(circle)
         loops: dict[str, int] = {}
@@ -517,11 +567,7 @@ class _Builder:
                     steps[source].setdefault(target, []).append(nodes.seq(before, way))
                     products += 1
                     if products > MAX_PRODUCTS:
-                        raise LimitError(
-                            f"{len(circle)} mutually left-recursive rules, {circle[0]!r} among them, need more than "
-                            f"{MAX_PRODUCTS:,} steps",
-                            hint="write lists with * instead of left recursion",
-                        )
+                        raise _too_recursive(circle)
         solved: set[str] = set()
         for name in reversed(order):
             parts = [*bases[name]]

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, NoReturn
 
 from ..basics.options import OnUnsupported, Whitespace
-from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
+from ..errors import GrammarError, LimitError, Place, ToolGrammarError, UnsupportedSchemaError
 from ..json import escape
+from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..language.nodes import Nodes
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
@@ -33,7 +35,7 @@ from .expressions import (
     pattern,
     sequence,
 )
-from .rules import ReadGrammar, Rules
+from .rules import ReadGrammar, Rules, fewest_chars
 from .tokens import Tokens, tokens_of
 
 #: Maximum nesting of formats.
@@ -115,7 +117,7 @@ class _Inside:
     def at(self, *keys: str | int) -> _Inside:
         """Return the place of a part of the format."""
         pointer = self.pointer + "".join(f"/{escape(str(key))}" for key in keys)
-        return replace(self, pointer=pointer, depth=self.depth + 1)
+        return replace(self, pointer=pointer)
 
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
         """Raise an error at this location."""
@@ -142,6 +144,7 @@ def read_structural_tag(
 
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with a JSON pointer.
+        LimitError: a pattern or a grammar in it is too large; with a JSON pointer.
         SchemaError: a JSON Schema in it is refused; with a JSON pointer.
     """
     if isinstance(tag, (str, bytes)):
@@ -284,14 +287,14 @@ class _TagReader:
     def _format(self, value: Any, place: _Inside) -> Expression:
         """Return the texts of a format, read by the method of its type. ``place`` has its location, its depth, and the
         texts that end free text within it (``ends``)."""
-        if place.depth > 3 * MAX_NESTING:
-            place.fail(f"formats are nested more than {MAX_NESTING} levels deep")
+        if place.depth > MAX_NESTING:
+            place.fail(f"formats are nested more than {MAX_NESTING} levels deep", hint="flatten them")
         if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
             place.fail("a format is an object with a type", hint=f"known types: {', '.join(_FORMATS)}")
         read = _FORMATS.get(value["type"])
         if read is None:
             place.fail(f"the type {value['type']!r} is not known", hint=f"known types: {', '.join(_FORMATS)}")
-        return read(self, value, place)
+        return read(self, value, replace(place, depth=place.depth + 1))
 
     def _const_string(self, value: Mapping[str, Any], place: _Inside) -> Expression:
         members = self._members(value, place, ("value",), ("type",))
@@ -457,9 +460,9 @@ class _TagReader:
         inner = place.at("grammar")
         try:
             read = read_ebnf(self._text(members["grammar"], inner), tokens=self.token)
-        except GrammarError as error:
+        except (GrammarError, LimitError) as error:
             where = replace(error.place, pointer=inner.pointer)
-            raise GrammarError(error.message, hint=error.hint, place=where) from None
+            raise type(error)(error.message, hint=error.hint, place=where) from None
         self._keep_narrowed(read.narrowed, inner)
         return Part(read.rules)
 
@@ -468,7 +471,7 @@ class _TagReader:
         inner = place.at("pattern")
         try:
             return pattern(self._text(members["pattern"], inner))
-        except GrammarError as error:
+        except (GrammarError, LimitError) as error:
             where = replace(error.place, pointer=inner.pointer)
             raise type(error)(error.message, hint=error.hint, place=where) from None
 
@@ -478,7 +481,7 @@ class _TagReader:
         return [self._format(element, place.at("elements", number)) for number, element in enumerate(elements)]
 
     def _sequence(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        return sequence(*self._elements(value, place))
+        return self._written(sequence(*self._elements(value, place)), place)
 
     def _or(self, value: Mapping[str, Any], place: _Inside) -> Expression:
         return choice(*self._elements(value, place))
@@ -502,7 +505,15 @@ class _TagReader:
         most = None if value["max"] == -1 else self._count(value["max"], place.at("max"))
         if most is not None and most < least:
             place.fail(f"the minimum {least} is greater than the maximum {most}", hint="use -1 for no maximum")
-        return Repeat(content, least, most)
+        return self._written(Repeat(content, least, most), place)
+
+    @staticmethod
+    def _written(expression: Expression, place: _Inside) -> Expression:
+        """Return an expression that a model can write; else raise an error."""
+        length = fewest_chars(expression)
+        if MAX_LEAST_TEXT < length < inf:
+            place.fail(too_long("each text", length), hint=LOWER_COUNTS)
+        return expression
 
     # -- tags --------------------------------------------------------------------------------------------------
 

@@ -234,22 +234,30 @@ def _is_deferred(terms: Terms, term: int) -> bool:
 
 def fewest_chars(terms: Terms, term: int) -> int:
     """Return a lower bound of the number of characters of a term's strings, by its shape; nothing deferred is made."""
-    least: int | None = terms.memo.get(term)
-    if least is None:
-        kind, args = terms.shape(term)
-        if terms.known(term) & NULLABLE:
+    memo = terms.memo
+    pending = [term]  # without recursion: concatenations and unions nest as deep as a text is long
+    while pending:
+        top = pending[-1]
+        if top in memo:
+            pending.pop()
+            continue
+        kind, args = terms.shape(top)
+        parts = args[:1] if kind == REPEAT else args if kind in (SEQ, ALT, AND) else ()
+        if terms.known(top) & NULLABLE:
             least = 0
-        elif kind == SEQ:
-            least = sum([fewest_chars(terms, part) for part in args])
-        elif kind == ALT:
-            least = min([fewest_chars(terms, part) for part in args])
-        elif kind == AND:
-            least = max([fewest_chars(terms, part) for part in args])
-        elif kind == REPEAT:
-            least = fewest_chars(terms, args[0]) * args[1]
+        elif parts:
+            missing = [part for part in parts if part not in memo]
+            pending += missing
+            if missing:
+                continue
+            lengths = [memo[part] for part in parts]
+            if kind == REPEAT:
+                least = lengths[0] * args[1]
+            else:
+                least = sum(lengths) if kind == SEQ else min(lengths) if kind == ALT else max(lengths)
         elif kind == WORDS:
             least = min(map(len, args))
         else:
             least = args[0] if kind == DEFERRED else 1
-        terms.memo[term] = least
-    return least
+        memo[top] = least
+    return int(memo[term])

@@ -369,10 +369,27 @@ class ShortestTexts:
                 length = 1
             elif depth < MAX_DEPTH and kind not in (LAZY, EPSILON_KIND):
                 lengths = [len(before) + self.least_length(part, depth + 1) for part, before in self._parts(node)]
-                length = min(lengths, default=NEVER) * (args[1] if kind == REPEAT else 1)
+                length = min(lengths, default=NEVER)
+                if kind == REPEAT and length < NEVER:
+                    length = min(length * args[1], NEVER - 1)
             if kind != LAZY:  # not memoised for LAZY: the rule may be expanded later
                 least[node] = length
         for whole in reversed(spine):
-            length += self.least_length(nodes.args(whole)[0], depth + 1)
+            first = self.least_length(nodes.args(whole)[0], depth + 1)
+            length = NEVER if NEVER in (first, length) else min(first + length, NEVER - 1)
             least[whole] = length
         return length
+
+    def longest_part(self, root: int) -> int:
+        """Return the largest `least_length` of a node and the first `MAX_SEARCHED` of its parts, rules not expanded;
+        that of a part without a text counts as 0."""
+        nodes, longest, seen, pending = self.nodes, 0, {root}, [root]
+        while pending:
+            node = pending.pop()
+            length = self.least_length(node)
+            longest = max(longest, 0 if length == NEVER else length)
+            if nodes.kind(node) in (SEQ, ALT, REPEAT) and len(seen) < MAX_SEARCHED:
+                parts = [part for part, _ in self._parts(node) if part not in seen]
+                seen.update(parts)
+                pending += parts
+        return longest

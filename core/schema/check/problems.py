@@ -19,12 +19,12 @@ from ...errors import (
     ToolGrammarError,
     UnsupportedSchemaError,
 )
+from ...language.least_text import MAX_LEAST_TEXT, too_long
 from ..keywords.any_value import are_of_different_types
 from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword, Steps
 from ..keywords.shapes import CHECKS, json_name
-from ..normal.least_texts import MAX_LEAST_TEXT
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
 from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
@@ -35,6 +35,7 @@ from .vast import LeastSizes, MostParts
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
 PER_REFERENCE = 3 ** (1 / 3)
+MANY_REFERENCES = 100  # beyond FEW_PARTS by themselves
 FEW_PARTS = MAX_LEAST_TEXT / 40
 
 # Flags of a keyword in a dialect.
@@ -174,7 +175,7 @@ class _Pass:
                 self._multiply()
             if self.product * self.entries > FEW_PARTS:
                 self._vast()
-        bound = self.counted * PER_REFERENCE**self.references
+        bound = self.counted * PER_REFERENCE ** min(self.references, MANY_REFERENCES)
         if clean and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
             self.document.may_be_vast = MostParts(self.document, self.failing).of(self.document.root) > FEW_PARTS
         return self.found
@@ -201,7 +202,7 @@ class _Pass:
         for located in self.large:
             size = sizes.least(located)
             if size > MAX_LEAST_TEXT and located.key in self.holding:
-                message = f"each value has at least {size:,} bytes, and no model writes more than {MAX_LEAST_TEXT:,}"
+                message = too_long("each value", size, "bytes")
                 hint = "lower required, minItems and minProperties, of the subschemas that it is made of too"
                 self.found.append((located, LimitError(message, hint=hint, place=Place(pointer=located.pointer))))
                 return

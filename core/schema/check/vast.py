@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from math import inf
 from typing import Any
 
+from ...language.least_text import MAX_LEAST_TEXT
 from ..keywords.arrays import array_length
 from ..keywords.objects import object_length
 from ..keywords.strings import string_length
-from ..normal.least_texts import MAX_LEAST_TEXT, least_text
+from ..normal.least_texts import least_text
 from ..read.keywords import KEYWORDS, Role, Shape
 from ..read.located import Located
 from ..read.resolve import Document

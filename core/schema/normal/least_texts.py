@@ -10,19 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ...errors import LimitError
+from ...language import least_text as limits
+from ...language.least_text import MAX_LEAST_TEXT
 from .conjunction import Arrays, Conjunction, Formula, Goal, Objects
 from .parts import fixed_positions, item_goal
 
-#: Maximum number of bytes of the shortest text of a value, as far as the lower bound here shows it. Shortest
-#: completions may be longer (`automaton.lazy_dfa.MAX_TEXT`), as the text of a value can be a string inside another
-#: text.
-MAX_LEAST_TEXT = 4_000_000
-
 #: Nesting from which on a part counts as one byte, and the maximum number of items that are looked at one by one.
 MAX_DEPTH, MAX_ITEMS = 64, 64
-
-#: A larger number of bytes is not told.
-_MUCH = 10**9
 
 _WORDS = {"null": 4, "boolean": 4, "number": 1}
 
@@ -120,7 +114,7 @@ def least_text(value: Any) -> int:
 def too_long(size: int) -> LimitError:
     """Return the error for values that are too long for any model."""
     return LimitError(
-        f"each value has at least {min(size, _MUCH):,} bytes, and no model writes more than {MAX_LEAST_TEXT:,}",
+        limits.too_long("each value", size, "bytes"),
         hint="a value that must fail an upper bound (maxLength, maxItems, maxProperties) is longer than the bound: "
         "lower it, or leave it out",
     )

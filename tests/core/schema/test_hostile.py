@@ -552,3 +552,13 @@ def test_a_state_between_members_makes_one_rule_for_all_names(monkeypatch: pytes
     matcher = Grammar.from_json_schema(schema, property_order="any").bind(BYTES).matcher()
     assert matcher.accept_bytes(json.dumps(dict.fromkeys(reversed(names))).encode()) and matcher.is_accepting
     assert len(names) <= len(rules) <= len(names) + 1
+
+
+@pytest.mark.parametrize("count", [1_900, 2_000, 20_000])
+def test_thousands_of_references(count: int) -> None:
+    """A schema may refer as often as it likes: the product over its references is no number that overflows."""
+    names = {f"p{number}": {"$ref": "#/$defs/a"} for number in range(count)}
+    schema = {"properties": names, "minProperties": 1, "$defs": {"a": {"type": "integer", "minimum": 3}}}
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches(f'{{"p{count - 1}": 3}}')
+    assert not grammar.matches(f'{{"p{count - 1}": 2}}')
