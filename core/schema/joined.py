@@ -3,7 +3,8 @@
 What a reference leads to becomes a definition with a number, once for each meaning (see `Located.key`): so ``$id``,
 ``$anchor``, registries and dynamic scopes of the two documents cannot meet. Definitions that say the same in both
 become one, recursive ones too (by partition refinement, as states of a finite automaton are minimised): what did not
-change is then known to be the same without a proof.
+change is then known to be the same without a proof. So do equal subschemas: each is one object, for the memos of the
+normal form.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ class Joined:
         self._second = roots[1]
         numbers = self._numbers()
         self._origins = {str(numbers[index]): index for index in reversed(range(len(numbers)))}
-        self._defs = {name: self._definitions[index].content for name, index in self._origins.items()}
+        known: dict[str, Any] = {}
+
+        def shared(schema: dict[str, Any]) -> Any:
+            return known.setdefault(json.dumps(schema, sort_keys=True, default=repr), schema)
+
+        contents = {name: self._definitions[index].content for name, index in self._origins.items()}
+        self._defs = {name: KEYWORDS.map_schemas(content, shared) for name, content in contents.items()}
         self._roots = [{"$ref": f"#/$defs/{numbers[root]}"} for root in roots]
 
     @property

@@ -61,7 +61,11 @@ class Assertions:
             keyword in located.schema
             and self.document.knows(keyword)
             and not (self.document.ref_hides_siblings and keyword != "$ref" and "$ref" in located.schema)
-            and not (self.unenforced and (located.key, keyword) in self.unenforced)
+            and not (
+                self.unenforced
+                and (located.key, keyword) in self.unenforced
+                and not KEYWORDS[keyword].narrowed  # that is exact where it must hold
+            )
         )
 
     def assertions(self, located: Located) -> Conjunction | None:

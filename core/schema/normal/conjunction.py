@@ -372,6 +372,9 @@ Goal = tuple[Formula, ...]
 TRUE = AllOf(())
 FALSE = AnyOf(())
 
+#: Any value, of two items of which nothing is known but that they are equal (see `negation.py`).
+REPEATED_ITEM = AllOf((TRUE,))
+
 #: The unconstrained conjunction: every JSON value.
 EVERY = Conjunction()
 
@@ -475,6 +478,8 @@ def _repeats_a_constant(arrays: Arrays) -> bool:
     """Return True if several items must be the same value, listed by one keyword alone."""
     for contains in arrays.contains:
         formula = contains.formula
+        if contains.least > 1 and formula == REPEATED_ITEM:
+            return True
         if contains.least > 1 and isinstance(formula, SignedSchema) and formula.positive:
             if _is_constant(formula.located.schema):
                 return True
