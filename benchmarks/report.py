@@ -27,6 +27,7 @@ _PAGES = (
     "performance",
     "evidence",
     "adapters",
+    "contracts",
     "decisions",
     "decoding",
     "formats",

@@ -27,6 +27,7 @@ from toolgrammar.core.faces import lazy
 
 from .calling import ToolResult
 from .closed_schema import close_objects
+from .contracts import ToolChange, ToolChanges
 from .dialects import to_json_schema
 from .formats import TurnSpec, WireFormat, get_format
 from .sources.openapi import tools_from_openapi
@@ -43,6 +44,8 @@ Turn = TurnSpec
 
 __all__ = [
     "Tool",
+    "ToolChange",
+    "ToolChanges",
     "ToolResult",
     "ToolSet",
     "Turn",

@@ -20,7 +20,6 @@ from toolgrammar.core.errors import (
     SchemaError,
     ToolCallError,
     ToolGrammarError,
-    UnknownToolError,
 )
 from toolgrammar.core.generation import (
     PartialReader,
@@ -41,6 +40,7 @@ from .argument_checker import ArgumentChecker
 from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
 from .calling import ToolResult, arun, as_call, call_span, failure, prepare, run
 from .closed_schema import close_objects
+from .contracts import ToolChanges, compared_contracts, contract_of
 from .dialects import response_schema_of
 from .formats import (
     FormatParser,
@@ -253,7 +253,7 @@ class ToolSet:
         try:
             return self._tools[name]
         except KeyError:
-            raise self._unknown(name) from None
+            raise unknown_tool(name, self.names) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -306,6 +306,11 @@ class ToolSet:
         """
         wanted = {self[name].name for name in names}
         return self._with(tool for tool in self if tool.name in wanted)
+
+    def compare(self, other: ToolSet, *, formats: bool = True) -> ToolChanges:
+        """Return what becomes of calls and results if another set takes this one's place; ``formats``: they assert."""
+        sides = ([contract_of(each, is_open=tools._is_open(each.name)) for each in tools] for tools in (self, other))
+        return compared_contracts(*sides, formats=formats)
 
     # -- language ----------------------------------------------------------------------------------------------
 
@@ -646,7 +651,7 @@ class ToolSet:
         """
         call = replace(as_call(call), arguments={}, raw="{}", error=None) if self._names_only else as_call(call)
         if call.name not in self._tools and (call.name or call.fault is None):
-            raise self._unknown(call.name)
+            raise unknown_tool(call.name, self.names)
         if call.error is not None and call.fault is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
@@ -888,6 +893,3 @@ class ToolSet:
     def _is_open(self, name: str) -> bool:
         strictness = self._strictness.get(name)
         return self._additional_properties if strictness is None else strictness == "open"
-
-    def _unknown(self, name: object) -> UnknownToolError:
-        return unknown_tool(name, self.names)

@@ -12,6 +12,7 @@ from .chat import chat
 from .check import check
 from .commands import Group, add
 from .demo import demo
+from .diff import diff
 from .doctor import doctor
 from .match import match
 from .model import app as model
@@ -62,6 +63,13 @@ add(
     "toolgrammar check schema.json --html report.html",
     """toolgrammar check '{"type": "string", "minLenght": 2}'""",
     "toolgrammar check mymodule:Order",
+    rich_help_panel=SCHEMAS,
+)
+add(
+    app,
+    diff,
+    "toolgrammar diff HEAD~1:tools.json tools.json",
+    'toolgrammar diff "npx -y my-mcp-server@1.2.0" "node dist/index.js" --json',
     rich_help_panel=SCHEMAS,
 )
 add(app, sample, "toolgrammar sample schema.json -n 10 --seed 3", rich_help_panel=SCHEMAS)

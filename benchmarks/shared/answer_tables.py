@@ -440,3 +440,38 @@ def sglang_engine(result: Result) -> str:
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
     rows = [[name, *(found[column] for column in columns)] for name, found in result["backends"].items()]
     return table(("backend", *columns), rows)
+
+
+@shows("contracts")
+def contracts(result: Result) -> str:
+    """Pairs of schemas with one change, by the kind of the change."""
+    rows = []
+    for kind, found in (*result["kinds"].items(), ("all", result["all"])):
+        asked = found["pairs"] - found["refused"]
+        judged, theirs = found["judged"], found["theirs"]
+        rows.append(
+            [
+                kind,
+                asked,
+                f"{found['decided']:,} ({found['decided'] / max(1, asked):.1%})",
+                found["compatible"],
+                found["broken"],
+                judged.get("wrong", 0),
+                f"{theirs.get('yes', 0) + theirs.get('no', 0):,}",
+                f"{figures(found['p50_ms'])} / {figures(found['p99_ms'])}",
+            ]
+        )
+    every, judged = result["all"], result["all"]["judged"]
+    said = table(
+        ["change", "pairs", "decided", "compatible", "breaks", "wrong", "decided by jsonschema-rs", "p50 / p99 (ms)"],
+        rows,
+    )
+    undecided = "".join(f"- {count:,} times: {reason}\n" for reason, count in result["undecided"].items())
+    return (
+        f"{said}\n\nBoth validators confirmed {judged.get('confirmed', 0):,} witnesses of both directions; "
+        f"they differ from each other on {judged.get('unclear', 0):,}. "
+        f"{judged.get('attacks', 0):,} drawn values attacked {judged.get('proved', 0):,} inclusions. "
+        f"Of the pairs with two answers, {every['contradict']:,} contradict jsonschema-rs. "
+        f"{every['refused']:,} pairs have a schema that is refused by itself.\n\nUndecided, by the first reason:\n\n"
+        f"{undecided}"
+    )

@@ -33,6 +33,7 @@ def machine() -> dict[str, Any]:
         "llguidance",
         "xgrammar",
         "glrmask",
+        "jsonschema-rs",
         "json-repair",
         "instructor",
         "baml-py",

@@ -1,0 +1,113 @@
+"""Tools as users name them: a file, a server, an object of a Python module, or a file of an earlier revision of git."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .output import fail, located
+from .source import executed, load, read_json
+
+if TYPE_CHECKING:
+    from toolgrammar.tools import ToolSet
+
+#: Members of a dict that is a tool, or holds tools; a dict with none of them is a JSON Schema.
+_OF_TOOLS = {"openapi", "swagger", "tools", "functions", "function", "function_declarations", "functionDeclarations"}
+_OF_TOOLS |= {"parameters", "inputSchema", "input_schema"}
+
+#: A file of a revision, as ``git show`` takes it.
+_REVISION = re.compile(r"([\w./~^@{}-]+):([\w./-]+\.(?:json|py|ts|ya?ml))")
+
+_HINT = "give a file (.json, .py, .ts, .yaml), URL or command of an MCP server, module:object, or REVISION:FILE of git"
+
+
+def contracts_of(name: str) -> ToolSet | Any:
+    """Return the tools that a user names, or a JSON Schema as a dict; what cannot be read ends the command."""
+    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.tools import ToolSet
+
+    try:
+        value = _read(name)
+        if isinstance(value, (ToolSet, bool)) or _is_schema(value):
+            return value
+        return ToolSet.from_any(value, on_unusable="skip")
+    except ToolGrammarError as error:
+        fail(f"{name}: {located(error)}", error.hint)
+
+
+def _is_schema(value: Any) -> bool:
+    return isinstance(value, Mapping) and _OF_TOOLS.isdisjoint(value)
+
+
+def _read(name: str) -> Any:
+    """Return what a user names, not yet as tools."""
+    if name.startswith(("http://", "https://")):
+        return _served(name)
+    path = Path(name)
+    if name != "-" and not path.exists():
+        if (revision := _REVISION.fullmatch(name)) is not None:
+            return _of_revision(*revision.groups())
+        words = shlex.split(name) if " " in name and name.lstrip()[:1] not in "{[" else []
+        if words:
+            return _served(words)
+    return _of_file(path) if path.suffix in (".py", ".ts", ".yaml", ".yml") and path.is_file() else _loaded(name)
+
+
+def _loaded(name: str) -> Any:
+    if Path(name).is_file():
+        return read_json(name, Path(name).read_text(encoding="utf-8-sig"), _HINT)
+    source = load(name)
+    source.require_schema("a comparison")
+    return source.document
+
+
+def _of_file(path: Path) -> Any:
+    """Return the tools of a file of Python, which is executed, TypeScript or YAML."""
+    from toolgrammar.tools import ToolSet
+
+    if path.suffix == ".py":
+        return ToolSet(executed(path))
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".ts":
+        return ToolSet.from_typescript(text)
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError:
+        fail(f"{path} is YAML, and PyYAML is not installed", "pip install pyyaml, or convert the file to JSON")
+    return yaml.safe_load(text)
+
+
+def _of_revision(revision: str, file: str) -> Any:
+    """Return the tools of a file as a revision of git has it; what a Python file imports is that of today."""
+    shown = subprocess.run(["git", "show", f"{revision}:{file}"], capture_output=True, check=False)
+    if shown.returncode:
+        said = shown.stderr.decode("utf-8", "replace").strip().splitlines()
+        fail(f"{revision}:{file} cannot be read: {said[0] if said else 'git failed'}", _HINT)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / Path(file).name
+        path.write_bytes(shown.stdout)
+        return _of_file(path) if path.suffix != ".json" else _loaded(str(path))
+
+
+def _http_client(url: str) -> Any:
+    from mcp.client import streamable_http
+
+    client = getattr(streamable_http, "streamable_http_client", None) or streamable_http.streamablehttp_client
+    return client(url)
+
+
+def _served(address: str | list[str]) -> ToolSet:
+    """Return the tools of an MCP server at a URL, or of one that a command starts."""
+    from toolgrammar.tools.mcp import McpServer
+
+    if isinstance(address, str):
+        server = McpServer(lambda: _http_client(address))
+    else:
+        server = McpServer.stdio(address[0], address[1:])
+    with server:
+        return server.tools

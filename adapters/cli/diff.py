@@ -1,0 +1,102 @@
+"""``toolgrammar diff``: do the calls of yesterday still work today?"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .contract_source import contracts_of
+from .output import AsJson, fail, in_words_of_the_shell, print_json, working
+from .output import console as make_console
+
+if TYPE_CHECKING:
+    from toolgrammar.tools import ToolChange, ToolChanges
+
+#: Exit code if nothing is known to break, and something is not decided.
+EXIT_UNDECIDED = 3
+
+#: Colours of verdicts.
+COLOURS = {"breaks": "bold red", "removed": "bold red", "undecided": "yellow", "compatible": "green", "added": "green"}
+
+#: Maximum number of characters of a call that are shown.
+MAX_SHOWN = 300
+
+_SOURCE = (
+    "A file (.json, .py, .ts, .yaml) of tools, of an OpenAPI document or of a JSON Schema; the URL or the command of "
+    "an MCP server; module:object; or REVISION:FILE of git. Python files and commands are executed."
+)
+
+
+def diff(
+    old: Annotated[str, typer.Argument(help=_SOURCE)],
+    new: Annotated[str, typer.Argument(help="The same, today.")],
+    formats: Annotated[bool, typer.Option(help="Whether format is an assertion, or an annotation.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Tell if every call that the old tools took is taken by the new ones, and if results stay what they were; if not,
+    show a smallest call or result that breaks.
+
+    Exit code: 0 nothing breaks, 1 something breaks, 2 there is nothing to compare, 3 nothing is known to break, and
+    something is not decided.
+    """
+    with working(f"comparing {old} and {new}"):
+        changes = _changes(old, new, formats)
+    if as_json:
+        print_json(changes.to_dict())
+    else:
+        _show(changes)
+    raise typer.Exit({True: 0, False: 1, None: EXIT_UNDECIDED}[changes.compatible])
+
+
+def _changes(old: str, new: str, formats: bool) -> ToolChanges:
+    """Return what became of the tools, or of the one schema, that a user names."""
+    from toolgrammar.tools import ToolSet
+    from toolgrammar.tools.contracts import Contract, compared_contracts
+
+    sides = [contracts_of(name) for name in (old, new)]
+    are_tools = [isinstance(side, ToolSet) for side in sides]
+    if are_tools[0] != are_tools[1]:
+        which = are_tools.index(False)
+        fail(f"{(old, new)[which]} is a JSON Schema, and {(new, old)[which]} has tools", "compare two of a kind")
+    if all(are_tools):
+        return sides[0].compare(sides[1], formats=formats)
+    return compared_contracts([Contract("(schema)", sides[0])], [Contract("(schema)", sides[1])], formats=formats)
+
+
+def _show(changes: ToolChanges) -> None:
+    """Print the changes for people: those that break first."""
+    from rich.text import Text
+
+    console = make_console()
+    order = list(COLOURS)
+    counts: dict[str, int] = {}
+    for change in changes:
+        counts[change.verdict] = counts.get(change.verdict, 0) + 1
+    for change in sorted(changes, key=lambda each: order.index(each.verdict) if each.verdict in order else len(order)):
+        if change.verdict == "same":
+            continue
+        console.print(Text.assemble((f"{change.verdict:11}", COLOURS[change.verdict]), (change.name, "bold")))
+        for line in _lines(change):
+            console.print(Text(f"    {line}"))
+    total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    console.print(Text(f"{len(changes)} compared: {total}" if counts else "there is nothing to compare", "dim"))
+
+
+def _lines(change: ToolChange) -> list[str]:
+    """Return what is said of a change, line by line."""
+    lines = []
+    for broken in change.breaks:
+        said = "breaks this call" if broken.kind == "call" else "may give this result"
+        lines.append(broken.reason if broken.value is None else f"{said}: {_shown(broken.value)}")
+        if broken.value is not None:
+            lines.append(f"    {broken.reason}")
+    if change.gains is not None:
+        lines.append(f"takes more: {_shown(change.gains)}")
+    return [*lines, *(f"not decided: {in_words_of_the_shell(str(error))}" for error in change.undecided)]
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters)"
