@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolgrammar.core.errors import ToolGrammarError
-from toolgrammar.core.grammar import Comparison, Grammar, Witness
+from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.validation import Validator
 
 from .closed_schema import close_objects
@@ -152,39 +152,53 @@ def compared_contracts(old: Iterable[Contract], new: Iterable[Contract], *, form
 
 def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
     """Return what became of one tool."""
-    calls = _compared(old.arguments, new.arguments, formats)
-    breaks = _broken("call", calls.lost, new.arguments, formats)
-    undecided = [] if calls.lost.undecided is None else [calls.lost.undecided]
-    changed = not (calls.lost.is_none and calls.gained.is_none)
+    calls = _Side("call", old.arguments, new.arguments, formats)
+    sides = [calls]
+    breaks = [*calls.breaks]
     if old.result is not None and new.result is None:
         breaks.append(Broken("result", None, "its results have no schema any more"))
     elif old.result is not None:
-        results = _compared(new.result, old.result, formats)
-        breaks += _broken("result", results.lost, old.result, formats)
-        undecided += [] if results.lost.undecided is None else [results.lost.undecided]
-        changed = changed or not (results.lost.is_none and results.gained.is_none)
-    gains = None if calls.gained.text is None else json.loads(calls.gained.text)
-    verdict: Verdict = "breaks" if breaks else "undecided" if undecided else "compatible" if changed else "same"
-    return ToolChange(new.name, verdict, tuple(breaks), gains, tuple(undecided))
+        sides.append(_Side("result", new.result, old.result, formats))
+        breaks += sides[1].breaks
+    undecided = [error for side in sides for error in side.undecided]
+    is_same = all(side.is_same for side in sides)
+    verdict: Verdict = "breaks" if breaks else "undecided" if undecided else "same" if is_same else "compatible"
+    return ToolChange(new.name, verdict, tuple(breaks), calls.gains, tuple(undecided))
 
 
-def _compared(first: Any, second: Any, formats: bool) -> Comparison:
-    try:
-        grammars = [Grammar.from_json_schema(schema, formats=formats) for schema in (first, second)]
-    except ToolGrammarError as error:
-        return Comparison(Witness(undecided=error), Witness(undecided=error))
-    return grammars[0].compare(grammars[1])
+class _Side:
+    """A comparison of calls or of results.
 
+    Attributes:
+        breaks: a value of the first schema that is none of the second, in a list; empty if none is known.
+        gains: a value of the second that is none of the first; None: none is known.
+        undecided: why it is not decided whether there is one of the first kind, in a list.
+        is_same: there are neither.
+    """
 
-def _broken(kind: Literal["call", "result"], witness: Witness, schema: Any, formats: bool) -> list[Broken]:
-    if witness.text is None:
-        return []
-    value = json.loads(witness.text)
-    try:
-        reason = next(Validator(schema, formats=formats).violations(value), "")
-    except ToolGrammarError:
-        reason = ""
-    return [Broken(kind, value, reason or "not valid any more")]
+    def __init__(self, kind: Literal["call", "result"], first: Any, second: Any, formats: bool) -> None:
+        self.breaks: list[Broken] = []
+        self.gains: Any = None
+        self.undecided: list[ToolGrammarError] = []
+        self.is_same = False
+        try:
+            one, other = (Grammar.from_json_schema(schema, formats=formats) for schema in (first, second))
+        except ToolGrammarError as error:
+            self.undecided.append(error)
+            return
+        found = one.compare(other)
+        self.is_same = found.relation == "equal"
+        if found.lost.undecided is not None:
+            self.undecided.append(found.lost.undecided)
+        if found.gained.text is not None:
+            self.gains = json.loads(found.gained.text)
+        if found.lost.text is not None:
+            value = json.loads(found.lost.text)
+            try:
+                reason = next(Validator(second, formats=formats).violations(value), "")
+            except ToolGrammarError:
+                reason = ""
+            self.breaks.append(Broken(kind, value, reason or "not valid any more"))
 
 
 def _are_same(one: Contract, other: Contract) -> bool:
@@ -192,4 +206,4 @@ def _are_same(one: Contract, other: Contract) -> bool:
     if not isinstance(one.arguments, Mapping) or not one.arguments.get("properties"):
         return False
     names = [set(each.arguments.get("properties", ())) for each in (one, other)]
-    return names[0] == names[1] and _compared(one.arguments, other.arguments, True).relation == "equal"
+    return names[0] == names[1] and _Side("call", one.arguments, other.arguments, True).is_same

@@ -212,7 +212,7 @@ def judged(case: dict[str, Any], draws: int, rng: random.Random) -> Iterator[dic
         "relation": found.relation,
         "seconds": seconds,
         "ready": ready - begin,
-        "why": [str(each)[:300] for each in found.undecided],
+        "why": [each.message.split(": ", 1)[-1][:200] for each in found.undecided],
         "decided": [each.undecided is None for each in (found.lost, found.gained)],
     }
     try:
@@ -378,7 +378,7 @@ def main() -> int:
         sheet = process.run(case)
         by_kind[case["kind"]].append(sheet)
         if "refused" not in sheet and sheet.get("covers") is None:
-            undecided[(sheet.get("why") or [sheet.get("failed", "no answer")])[0].partition(" Hint")[0]] += 1
+            undecided[(sheet.get("why") or [sheet.get("failed", "no answer")])[0]] += 1
         noted = sheet.get("shown") or sheet.get("failed") or ("refused" not in sheet and sheet.get("covers") is None)
         if options.verbose and (noted or _contradicts(sheet)):
             print(json.dumps({"id": case["id"], **sheet}, ensure_ascii=False)[:1_000], flush=True)
