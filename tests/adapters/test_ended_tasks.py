@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import GenerationTimeoutError, Model
+from toolgrammar.core import Constraint, GenerationTimeoutError, Grammar, Model, Vocabulary
+from toolgrammar.core.basics.pauses import pause
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
@@ -32,7 +34,7 @@ def tools_of(round_: int) -> list[dict[str, Any]]:
     """Tools that take long enough to compile that a request is ended within."""
     made = []
     for number in range(TOOLS):
-        value = {"type": "string", "pattern": f"^r{round_}t{number}a(a|b)*$"}
+        value = {"type": "string", "pattern": f"^r{round_}t{number}(a|b)*a(a|b){{9}}$", "minLength": 12}
         parameters = {"type": "object", "properties": {"x": value}, "required": ["x"]}
         made.append({"type": "function", "function": {"name": f"t{number}", "parameters": parameters}})
     return made
@@ -41,12 +43,12 @@ def tools_of(round_: int) -> list[dict[str, Any]]:
 def said(round_: int, messages: Any) -> str:
     """The reply of the model: a call of the tool that the user names."""
     number = int(messages[-1].content)
-    return f'<tool_call>\n{{"name": "t{number}", "arguments": {{"x": "r{round_}t{number}abaab"}}}}\n</tool_call>'
+    return f'<tool_call>\n{{"name": "t{number}", "arguments": {{"x": "r{round_}t{number}abaababbabbaabb"}}}}\n</tool_call>'
 
 
 def right(round_: int, number: int) -> list[tuple[str, Any]]:
     """The one answer of a request."""
-    return [(f"t{number}", {"x": f"r{round_}t{number}abaab"})]
+    return [(f"t{number}", {"x": f"r{round_}t{number}abaababbabbaabb"})]
 
 
 def by_model(model: Model, tools: Any, timeout: float | None) -> Ask:
@@ -97,6 +99,21 @@ async def end_after(task: asyncio.Task[Any], steps: int) -> None:
     task.cancel()
 
 
+@pytest.fixture
+def slow_bind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Binding a grammar takes some pauses more, so that requests end within and others wait for it."""
+    bind = Grammar.bind
+
+    def slow(self: Grammar, vocabulary: Vocabulary) -> Constraint:
+        for _ in range(20):
+            time.sleep(0.005)
+            pause()
+        return bind(self, vocabulary)
+
+    monkeypatch.setattr(Grammar, "bind", slow)
+
+
+@pytest.mark.usefixtures("slow_bind")
 @pytest.mark.parametrize("way", [by_model, by_stream, by_server])
 def test_those_beside_an_ended_task_get_their_own_answers(way: Callable[..., Ask]) -> None:
     """Tasks end at random awaits, by cancellation or their own timeouts; each that goes on gets the answer to its own
