@@ -24,9 +24,13 @@ import numpy as np
 from ..errors import DecodingError
 
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     import numpy.typing as npt
 
     from .params import GenerateParams
+
+    _Float = TypeVar("_Float", bound=np.floating[Any])
 
 #: Maximum number of positions that are sorted; larger sets are narrowed by ranges of weights first.
 FEW = 256
@@ -36,6 +40,9 @@ RANGES = 2048
 
 #: Maximum effective bias and penalty; greater ones would overflow single precision.
 _LARGEST = 1e15
+
+#: Temperatures beyond which all draws are alike: greedy, and uniform. Single precision has both.
+_COLDEST, _HOTTEST = 1e-20, 1e38
 
 
 class Sampler:
@@ -94,7 +101,7 @@ class Sampler:
             )
         if self._params.temperature <= 0:
             return int(allowed[best])
-        return int(allowed[self._draw((narrow.astype(np.float64) - narrow[best]) / self._params.temperature)])
+        return int(allowed[self._draw(self._scaled(narrow.astype(np.float64), best))])
 
     def choose_among(self, logprobs: npt.NDArray[np.float64]) -> int:
         """Return the index of an alternative, given their log-probabilities, of which at least one is finite.
@@ -104,7 +111,7 @@ class Sampler:
         best = int(np.argmax(logprobs))
         if self._params.temperature <= 0:
             return best
-        return self._draw((logprobs - logprobs[best]) / self._params.temperature)
+        return self._draw(self._scaled(logprobs, best))
 
     def adjusted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the logits of all tokens with bias and penalty."""
@@ -126,7 +133,7 @@ class Sampler:
             return None
         if params.temperature <= 0:
             return best
-        weights = np.exp((scores - scores[best]) / np.float32(max(params.temperature, 1e-20)))
+        weights = np.exp(self._scaled(scores, best))
         return _at(np.cumsum(weights, dtype=np.float64), self._random.random())
 
     def _adjusted(
@@ -149,6 +156,14 @@ class Sampler:
             penalty = np.float32(np.clip(self._params.repetition_penalty, 1 / _LARGEST, _LARGEST))
             scores[here] = np.where(scores[here] > 0, scores[here] / penalty, scores[here] * penalty)
         return scores
+
+    def _scaled(self, scores: npt.NDArray[_Float], best: int) -> npt.NDArray[_Float]:
+        """Return the logarithms of the weights, over the temperature: those far below the best are minus infinity."""
+        with np.errstate(over="ignore"):
+            scaled: npt.NDArray[_Float] = (scores - scores[best]) / scores.dtype.type(
+                min(max(self._params.temperature, _COLDEST), _HOTTEST)
+            )
+        return scaled
 
     def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
         """Draw a position, given the logarithms of the weights (the greatest is 0)."""

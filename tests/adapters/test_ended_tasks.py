@@ -43,7 +43,9 @@ def tools_of(round_: int) -> list[dict[str, Any]]:
 def said(round_: int, messages: Any) -> str:
     """The reply of the model: a call of the tool that the user names."""
     number = int(messages[-1].content)
-    return f'<tool_call>\n{{"name": "t{number}", "arguments": {{"x": "r{round_}t{number}abaababbabbaabb"}}}}\n</tool_call>'
+    return (
+        f'<tool_call>\n{{"name": "t{number}", "arguments": {{"x": "r{round_}t{number}abaababbabbaabb"}}}}\n</tool_call>'
+    )
 
 
 def right(round_: int, number: int) -> list[tuple[str, Any]]:

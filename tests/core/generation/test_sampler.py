@@ -146,10 +146,17 @@ def test_bad_logits_are_a_clear_error(temperature: float, value: float, text: st
         sampler.choose(logits, np.array([0, 3]))
 
 
-def test_tiny_temperatures_do_not_overflow() -> None:
-    """A temperature close to zero is greedy, not NaN."""
-    sampler = Sampler(GenerateParams(temperature=1e-300, seed=0))
-    assert sampler.choose(LOGITS * 1e4, ALLOWED) == 0
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e37])
+@pytest.mark.parametrize("temperature", [5e-324, 1e-300, 1e-30, 1e30, 1e39, 1e308])
+def test_no_temperature_overflows(temperature: float, size: float) -> None:
+    """A temperature close to zero is greedy, a high one draws from all; neither is NaN, and nothing is warned of."""
+    sampler = Sampler(GenerateParams(temperature=temperature, seed=0))
+    logits = LOGITS * np.float32(size)
+    drawn = {sampler.choose(logits, ALLOWED) for _ in range(100)}
+    assert drawn == {0} if temperature < 1 else len(drawn) > (1 if size < 1e37 or temperature > 1e38 else 0)
+    assert sampler.choose_among(logits.astype(np.float64)) in range(len(logits))
+    assert sampler.draw_first(logits) in range(len(logits))
 
 
 def test_bias_and_penalty_come_before_temperature() -> None:
