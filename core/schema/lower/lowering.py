@@ -41,16 +41,8 @@ from ..normal.strings import irregular, string_term
 from ..read.keywords import KEYWORDS
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
-from ..scalars.numbers import (
-    MAX_LISTED,
-    MAX_NEAR,
-    MAX_RESIDUES,
-    NumberRange,
-    Numbers,
-    as_read,
-    is_short_integer,
-    leaves_out,
-)
+from ..scalars.number_terms import Numbers
+from ..scalars.numbers import MAX_LISTED, MAX_NEAR, MAX_RESIDUES, NumberRange, as_read, is_short_integer, leaves_out
 from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject

@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from ...language.terms import Terms
 from .formats import format_term, time_of_day
-from .numbers import NumberRange, Numbers
+from .number_terms import Numbers
+from .numbers import NumberRange
 from .whitespace import spaces
 
 #: Formats that many schemas have. The last is deferred in part.

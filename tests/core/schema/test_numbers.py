@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from toolgrammar.core import Grammar, ToolGrammarError, UnsupportedSchemaError, Vocabulary
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.schema.scalars import numbers as numbers_module
-from toolgrammar.core.schema.scalars.numbers import NumberRange, Numbers, exact
+from toolgrammar.core.schema.scalars.number_terms import Numbers
+from toolgrammar.core.schema.scalars.numbers import NumberRange, exact
 from toolgrammar.core.validation import is_valid
 
 BOUNDS = st.one_of(
