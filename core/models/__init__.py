@@ -12,7 +12,6 @@ from ..faces import lazy
 
 if TYPE_CHECKING:
     from .decisions import Decides, Decision, OneOf, Question, Scale, YesNo
-    from .history import message_shape, render, shaped
     from .load import load_model
     from .local_model import LocalModel
     from .logits_processor import ConstrainedLogitsProcessor
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from .scoring import Choice, Score
     from .stores import stored_models
     from .streams import AsyncStream, Stream
+    from .template_shape import message_shape, render, shaped
 
 __all__ = [
     "PUBLISHED",
@@ -57,7 +57,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "decisions": "Decides Decision OneOf Question Scale YesNo",
-            "history": "message_shape render shaped",
+            "template_shape": "message_shape render shaped",
             "load": "load_model",
             "local_model": "LocalModel",
             "logits_processor": "ConstrainedLogitsProcessor",

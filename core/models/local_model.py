@@ -37,11 +37,12 @@ from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
-from .history import message_shape, with_declarations
+from .history import with_declarations
 from .model import Capabilities, Model
 from .reasoning import plan_reasoning
 from .requests import Request, cancellable, finished, outcome_of
 from .scoring import Choice, Score, Scorer, choice_of
+from .template_shape import message_shape
 
 if TYPE_CHECKING:
     from ..generation.driver import Logits, Released, Work

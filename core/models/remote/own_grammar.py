@@ -25,7 +25,7 @@ from ...export.writers import Exported
 from ...generation.plan import Planner
 from ...grammar import Grammar
 from ..chat_template import ChatTemplate
-from ..history import message_shape
+from ..template_shape import message_shape
 from .answer import Answer, RawCall
 from .answer_judge import Task, Verdict
 from .form import GRAMMAR, LARK, STRUCTURAL_TAG, Form

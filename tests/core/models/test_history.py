@@ -10,7 +10,7 @@ from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.models import jinja
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.history import message_shape
+from toolgrammar.core.models.template_shape import message_shape
 
 TOOL = {"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}
 CALLS = (ToolCall("call_1", "look", {"at": "x", "deep": [{"a": "y"}]}), ToolCall("call_2", "turn", {}))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.conversation import CallEnd, TextDelta
 from toolgrammar.core.errors import ToolGrammarError, UnsupportedSchemaError
-from toolgrammar.core.models.history import message_shape, render, shaped
+from toolgrammar.core.models.template_shape import message_shape, render, shaped
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format, detect_format, get_format
 from toolgrammar.tools.formats.template.format import TemplateFormat
