@@ -16,7 +16,6 @@ from ..faces import lazy
 
 if TYPE_CHECKING:
     from ..unicode.charset import CharSet
-    from .free_text import containing
     from .nodes import Head, Nodes
     from .terms import Terms
 
@@ -25,7 +24,6 @@ __all__ = [
     "Head",
     "Nodes",
     "Terms",
-    "containing",
 ]
 
 if not TYPE_CHECKING:
@@ -33,7 +31,6 @@ if not TYPE_CHECKING:
         __name__,
         {
             ".unicode.charset": "CharSet",
-            "free_text": "containing",
             "nodes": "Head Nodes",
             "terms": "Terms",
         },

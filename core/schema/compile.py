@@ -87,6 +87,14 @@ class CompiledSchema:
         root: int = lowering.root()
         return root
 
+    def require_written(self) -> None:
+        """Build the root in a store of its own.
+
+        Raises:
+            UnsupportedSchemaError: the syntax cannot write a name.
+        """
+        self.build(Nodes())
+
     def byte_count(self) -> int:
         """Return the bytes of the schema, as read for lowering (estimated)."""
         return LOWERING_BYTES + ENTRY_BYTES * self.document.entries

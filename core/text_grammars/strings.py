@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..basics.recent_memo import RecentMemo
-from ..errors import GrammarError
+from ..errors import GrammarError, LimitError
+from ..language.free_text import containing
 from ..language.images import Spelling, image
 from ..language.nodes import Nodes
 from ..language.terms import Terms
@@ -41,6 +42,17 @@ class StringGrammar:
     def node(self, nodes: Nodes, within: int | None, spelling: Spelling | None) -> int:
         """Return the texts of the strings that are in a term too, each character spelled (see `image`)."""
         return image(nodes, self.rules.build(nodes), within=within, spelling=spelling)
+
+    def has_text_with(self, words: Sequence[str], also: Callable[[Terms], int] | None = None) -> bool:
+        """Return True if a string contains each of some words, and is in another term too; or if that is too hard to
+        say."""
+        nodes = Nodes()
+        parts = [containing(nodes.terms, (word,)) for word in words]
+        within = nodes.terms.and_([*parts, *([] if also is None else [also(nodes.terms)])])
+        try:
+            return not nodes.is_empty(self.node(nodes, within, None))
+        except LimitError:
+            return True
 
 
 def _regex(text: str) -> Rules:
