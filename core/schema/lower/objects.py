@@ -427,7 +427,7 @@ class ObjectLowering:
             for word in plan.words[number] or ():
                 if self.lowering.is_marked:
                     marked = self.lowering.marked
-                    mark = marked(NAMED, name=plan.names[number], size=len(lead + word), ending=len(self._ending))
+                    mark = marked(NAMED, name=plan.names[number], size=len(word), ending=len(self._ending))
                     entries.append((lead + word, self.nodes.seq(mark, rest)))
                 else:
                     entries.append((lead + word, rest))
