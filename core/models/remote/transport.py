@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...basics.logs import logger_of
 from ...errors import (
     AuthenticationError,
+    BudgetError,
     ContextOverflowError,
     ModelError,
     NotFoundError,
@@ -56,6 +57,8 @@ _OVERFLOW = re.compile(
     r"|exceeds the maximum number of tokens",
     re.I,
 )
+#: Rejections of a number of tokens in which no answer ends: of our own server, and of OpenAI's.
+_BUDGET = re.compile(r"\b(raise|higher|set) max_(completion_|output_)?tokens\b", re.I)
 #: Rejections of a key with status 400 (of Google).
 _KEY = re.compile(r"api[_ ]key (not valid|expired|invalid)|API_KEY_INVALID", re.I)
 
@@ -144,6 +147,7 @@ class Transport:
         Raises:
             RefusedError: the server rejects this form of the request.
             ContextOverflowError: the prompt is too long.
+            BudgetError: no answer fits in the tokens that the request allows.
             ServerError: any other failure, with a subclass for each kind.
         """
         async with self._answer(path, body) as response:
@@ -331,6 +335,8 @@ class Transport:
         if status in (400, 413, 422, 500) and _OVERFLOW.search(reason):
             message = self.shown(f"the server at {self.base_url}: {reason}")
             return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
+        if status == 400 and _BUDGET.search(reason):  # of no form: another one would not be constrained
+            return BudgetError(self.shown(f"the server at {self.base_url}: {reason}"), hint="raise max_tokens")
         if status in (400, 413, 422, 501) and not _KEY.search(reason):
             error = self._error(
                 f"refuses the request ({status}): {reason}",

@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from toolgrammar.core import (
+    BudgetError,
     CancelledError,
     ContextOverflowError,
     Finish,
@@ -91,6 +92,27 @@ def test_every_servers_words_for_an_overflow_are_known(said: str, serve: Any) ->
     """What any server says of a prompt that does not fit is a `ContextOverflowError`."""
     with pytest.raises(ContextOverflowError):
         serve(httpx.Response(400, json={"error": {"message": said}})).model().generate("Hi")
+
+
+BUDGETS = [
+    "the shortest valid output needs 18 tokens, and the budget is 4. Hint: set max_tokens to at least 18",
+    "the model began a call, which does not fit in the budget of 5 tokens. Hint: raise max_tokens",
+    "Could not finish the message because max_tokens or model output limit was reached. "
+    "Please try again with higher max_tokens.",
+]
+
+
+@pytest.mark.parametrize("said", BUDGETS)
+def test_a_budget_that_is_too_small_weakens_no_form(said: str, serve: Any, complete: Any) -> None:
+    """What a server says of too few tokens is a `BudgetError` after one request; the next one is as strict as before."""
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    server = serve(httpx.Response(400, json={"error": {"message": said, "code": "budget"}}), complete("", ("f", {})))
+    model = server.model(server="openai")
+    with pytest.raises(BudgetError, match="max_tokens"):
+        model.generate("Hi", tools=[tool], tool_choice="required", max_tokens=4)
+    assert len(server.asked) == 1
+    answer = model.generate("Hi", tools=[tool], tool_choice="required", max_tokens=40)
+    assert answer.tool_calls[0].name == "f" and answer.form == "strict tools"
 
 
 def test_busy_servers_are_asked_again(serve: Any, complete: Any, monkeypatch: pytest.MonkeyPatch) -> None:
