@@ -32,7 +32,7 @@ from .read.resolve import Document
 from .read.schema_key import schema_key
 from .scalars.value_syntax import Arguments, BareSyntax, Mark, NestedTags
 
-#: Bytes that a document takes in a store (measured): its lowering, and each entry of the document itself.
+#: Bytes that a document takes in a store (measured): its lowering, and each keyword and name of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 
@@ -80,7 +80,8 @@ class CompiledSchema:
         handle = self.key if nodes.is_shared else _Same(self)
         lowering = nodes.builders.get(handle)
         if lowering is None:
-            nodes.weight += self.byte_count()
+            # The document counts with its grammar, which goes with a store of its own, or with the shared store.
+            nodes.weight += self.byte_count() if nodes.is_shared else LOWERING_BYTES
             lowering = nodes.builders[handle] = self._lowering(nodes)
         if whole and self.options.arguments is None:
             lowering.expand(self.document.root)
@@ -97,7 +98,8 @@ class CompiledSchema:
 
     def byte_count(self) -> int:
         """Return the bytes of the schema, as read for lowering (estimated)."""
-        return LOWERING_BYTES + ENTRY_BYTES * self.document.entries
+        document = self.document
+        return LOWERING_BYTES + ENTRY_BYTES * (document.entries - document.values) + document.value_bytes
 
     def _lowering(self, nodes: Nodes) -> Lowering:
         options = self.options

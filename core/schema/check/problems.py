@@ -144,7 +144,7 @@ class _Pass:
         self.counts: dict[int, Count | None] = {}  # by the identity of a schema: see `_counted`
         self.is_leaf = True  # the checked subschema has no subschemas, references or forks
         self.steps = 0  # total of the counts
-        self.entries = 0
+        self.entries = self.values = self.value_bytes = 0
         self.has_common = False
         self.refused: list[Problem] = []  # keywords of the checked subschema that cannot be enforced
         # subschemas that are not leaves; subschemas with required members or several items; an upper bound of the
@@ -166,7 +166,8 @@ class _Pass:
             located, positive = self.todo.pop()
             if type(located.schema) is not bool and not self._visit(located, positive):
                 clean = False
-        self.document.entries = self.entries
+        document = self.document
+        document.entries, document.values, document.value_bytes = self.entries, self.values, self.value_bytes
         self.document.has_common = self.has_common
         if clean:
             self._expand()

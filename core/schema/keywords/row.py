@@ -168,6 +168,8 @@ class Check(Protocol):
         strict_formats: a format that the specification does not know is refused.
         respells: one array or object may be written in several ways, by order or spacing.
         entries: number of keywords, names and listed values so far.
+        values: number of the listed values.
+        value_bytes: the bytes that these take.
         has_common: a format or a bound of `scalars.common.common_values` was met.
     """
 
@@ -175,6 +177,8 @@ class Check(Protocol):
     strict_formats: bool
     respells: bool
     entries: int
+    values: int
+    value_bytes: int
     has_common: bool
 
     def invalid(self, located: Located, keyword: str, message: str, hint: str | None = None) -> None:

@@ -15,6 +15,9 @@ from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, 
 #: Maximum number of arrays and objects in an ``enum``, where they may be written in several ways.
 MAX_LOOSE = 1_000
 
+#: Bytes of a listed value: in the schema, and as the text that is written (measured); strings have their characters.
+VALUE_BYTES = 160
+
 _TYPES = frozenset((*TYPES, "integer", "any"))
 
 
@@ -145,6 +148,8 @@ def _values(check: Check, located: Located, keyword: str, value: Any) -> None:
         misfit(check, located, keyword, value, "an array")
         return
     check.entries += len(value)
+    check.values += len(value)
+    check.value_bytes += VALUE_BYTES * len(value) + 2 * sum(len(each) for each in value if type(each) is str)
     _listed(check, located, keyword, value)
 
 

@@ -48,6 +48,10 @@ MAX_SIMPLE = 4
 #: Maximum number of names of a region that become members of their own.
 MAX_NAMES = 64
 
+#: Bytes that a member takes, with its name, its schema and what is known of it (measured): in a schema of its own, and
+#: in one that is merged from several, whose members are made anew for each combination.
+MEMBER_BYTES, MERGED_BYTES = 700, 300
+
 #: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
 
@@ -279,6 +283,7 @@ class MergedObjects:
             if reached[1]:  # a limit of the demands is met before any member is written
                 self.meeting(*reached, -1)
         absent = tuple(some.absent for some in demands)
+        self.nodes.weight += MERGED_BYTES * len(members)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
@@ -297,6 +302,7 @@ class MergedObjects:
         if not self.lowering.is_false(goal):
             names = properties.keys() if len(members) == len(properties) else [member.name for member in members]
             regions = (Region(self._beside(names), goal, (), True),)
+        self.nodes.weight += MEMBER_BYTES * len(members)
         return ObjectShape(tuple(members), regions, (), objects.least, objects.most)
 
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:

@@ -59,6 +59,8 @@ class Document:
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: approximate number of keywords, names and listed values; set by the check.
+        values: number of these that are listed values, and the bytes that they take (estimated); set by the check.
+        value_bytes: see ``values``.
         has_common: it has a format or a bound of `common_values`; set by the check.
         may_be_vast: counts and references multiply so far that a value may be too long for any model; set by the check.
         disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
@@ -90,7 +92,7 @@ class Document:
         self.ref_hides_siblings = self.age < Draft.DRAFT_2019_09
         self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
-        self.entries = 0
+        self.entries = self.values = self.value_bytes = 0
         self.has_common = False
         self.may_be_vast = False
         self.disjoint: set[int] = set()
