@@ -147,10 +147,12 @@ class OfFormat(Spelling):
 
     Attributes:
         closing: what follows the name, a regular expression.
+        empty: what follows the name in a call without arguments, a regular expression; empty: the same.
         keyed: the name of an argument and ``=`` must follow, or ``)``.
     """
 
     closing: str = ""
+    empty: str = ""
     keyed: bool = False
 
     def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
@@ -158,6 +160,8 @@ class OfFormat(Spelling):
         begun = quoted(self.start)
         if not self.keyed:
             yield begun, tuple(tool.name for tool in tools), self.closing
+            if self.empty:
+                yield begun, tuple(tool.name for tool in tools if not tool.parameters.get("required")), self.empty
             return
         yield begun, tuple(tool.name for tool in tools), rf"{self.closing}\)"
         for tool in tools:
@@ -167,13 +171,19 @@ class OfFormat(Spelling):
     def any_head(self) -> str:
         """The head with any name that the format can write, and any key."""
         closing = self.closing + (rf"(?:\)|(?P<key>{ARGUMENT_NAME})=)" if self.keyed else "")
+        if self.empty:
+            closing = f"(?:{closing}|(?P<empty>{self.empty}))"
         return rf"{quoted(self.start)}(?P<name>{self.wire.name_pattern}){closing}"
 
     def is_call(self, head: re.Match[str], tools: Sequence[Tool]) -> bool:
-        """Return True if the name is that of a tool, and the key that of one of its arguments."""
-        key = head.groupdict().get("key")
-        named = (tool for tool in tools if tool.name == head["name"])
-        return any(key is None or key in _keys(tool) for tool in named)
+        """Return True if the name is that of a tool, and the key that of one of its arguments; a call without arguments
+        is one only of a tool that requires none."""
+        groups = head.groupdict()
+        key, is_empty = groups.get("key"), groups.get("empty") is not None
+        named = [tool for tool in tools if tool.name == head["name"]]
+        return any(
+            (key is None or key in _keys(tool)) and not (is_empty and tool.parameters.get("required")) for tool in named
+        )
 
     def calls(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of the calls of the format."""
@@ -208,7 +218,7 @@ def _spellings() -> tuple[Spelling, ...]:
     return (
         Objects(objects, "{", is_json=True),
         OfFormat(json_tag, "<function=", is_json=True, closing=r">\{"),
-        OfFormat(tags, "<function=", closing=r">\n<parameter="),
+        OfFormat(tags, "<function=", closing=r">\n<parameter=", empty=r">\n</function>"),
         OfFormat(listed, "[", closing=r"\(", keyed=True),
         OfFormat(lines, "", "[", closing=r"\(", keyed=True),
     )

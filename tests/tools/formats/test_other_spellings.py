@@ -47,6 +47,8 @@ SPELLED = (
         "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>",
         [PARIS],
     ),
+    ("<function=ping>\n</function>", [PING]),
+    ("```xml\n<function=ping>\n</function>\n```", [PING]),
     ('[get_weather(city="Paris", days=2), ping()]', [PARIS, PING]),
     ('```tool_code\nget_weather(city="Paris", days=2)\n```', [PARIS]),
     ("ping()", [PING]),
@@ -63,6 +65,7 @@ PLAIN = (
     'get_weather("Paris") is a function.',
     "ping is a tool.",
     "<function=other>{}</function>",
+    "<function=get_weather>\n</function>",
 )
 
 #: Texts that begin as a call and are no valid one.
