@@ -26,7 +26,10 @@ _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 #: Maximum number of sets of tokens that a vocabulary memoises by names.
 MAX_BY_NAME = 256
 
-_NO_ENDINGS: tuple[list[bytes], bool] = [], False
+#: See `Written.endings`.
+Endings = tuple[list[bytes], int, int, int]
+
+_NO_ENDINGS: tuple[list[Endings], bool] = [], False
 
 
 class NameTokens:
@@ -83,8 +86,8 @@ class NameTokens:
 class Candidates(Protocol):
     """The mask of a text, before forbidden tokens are cleared."""
 
-    def below(self, beginnings: Sequence[bytes]) -> Iterable[tuple[bytes, list[int]]]:
-        """Return the ``beginnings`` with which tokens of the mask begin, each with these tokens."""
+    def below(self, endings: Sequence[Endings]) -> Iterable[tuple[bytes, list[int]]]:
+        """Return the endings with which tokens of the mask begin, each with these tokens."""
 
     def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
         """Return the tokens of ``ids`` that are in the mask."""
@@ -146,7 +149,7 @@ class Doubts:
                 self._by_name = names.by_name(self.named, 2 if self.watched else 3)
             trial += self._by_name[b""]
             if len(self._by_name) > 1:
-                for name in before.spelled_names():
-                    trial += self._by_name.get(name, ())
+                for name in before.spelled_names(self._by_name):
+                    trial += self._by_name[name]
         spelled = names.tokens
         return forbidden + [token for token in dict.fromkeys(trial) if mask.refuses(spelled[token] or b"")]

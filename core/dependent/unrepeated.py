@@ -16,7 +16,6 @@ def unless_repeated(nodes: Nodes) -> int:
     """
 
     def check(before: Written) -> int:
-        last, others = before.last_name()
-        return nodes.EMPTY if last in others else nodes.EPSILON
+        return nodes.EMPTY if before.is_repeated() else nodes.EPSILON
 
     return nodes.dynamic("unless repeated", nodes.EPSILON, check, REPEATED_NAMES)

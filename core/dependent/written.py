@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
+from collections.abc import Collection
 from functools import lru_cache
 
 from ..json import json_bytes, string_start
@@ -35,6 +37,9 @@ _MAX_SHORT = cython.declare(cython.int, 1_000)
 
 #: Maximum number of offsets in the text for which the names are memoised.
 _MAX_NAMED = cython.declare(cython.int, 8)
+
+#: Maximum number of new names that are put into the sorted list one by one.
+_FEW = cython.declare(cython.int, 8)
 
 #: By byte: 1 if it may stand in a JSON value outside of strings and is neither a bracket nor punctuation.
 _IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
@@ -100,7 +105,8 @@ class Bracket:
         opening: index of the bracket.
         at: index up to which it is read.
         names: the names of an object before `at`; for an array, its items that are strings.
-        spelled: a prefix of `names`, as `json.dumps` writes them.
+        known: the same as a set.
+        spelled: the same as `json.dumps` writes them, sorted; of the first `sorted` of them.
         commas: the indices of its commas before `at`.
         items: a prefix of the items of an array, as written.
     """
@@ -108,7 +114,9 @@ class Bracket:
     at: cython.Py_ssize_t
     opening: cython.Py_ssize_t
     names: list
+    known: set
     spelled: list
+    sorted: cython.Py_ssize_t
     commas: list
     items: list
 
@@ -116,9 +124,36 @@ class Bracket:
         self.opening = opening
         self.at = opening + 1
         self.names = []
+        self.known = set()
         self.spelled = []
+        self.sorted = 0
         self.commas = []
         self.items = []
+
+    @cython.cfunc
+    def add(self, names: list) -> object:
+        """Add the names (of an array, the strings) up to a new `at`."""
+        self.names += names
+        self.known.update(names)
+        return None
+
+    @cython.cfunc
+    def sort(self) -> list:
+        """Return `spelled`, of all names."""
+        name: str
+        new: list = []
+        if self.sorted < len(self.names):
+            for name in self.names[self.sorted :]:
+                new.append(_spelled(name))
+            self.sorted = len(self.names)
+            if len(new) <= _FEW:  # a few are put in their places
+                for spelled in new:
+                    at: cython.Py_ssize_t = bisect_left(self.spelled, spelled)
+                    if at == len(self.spelled) or self.spelled[at] != spelled:
+                        self.spelled.insert(at, spelled)
+            else:
+                self.spelled = sorted({*self.spelled, *new})
+        return self.spelled
 
 
 @cython.cclass
@@ -126,32 +161,35 @@ class _Names:
     """The names of the innermost open object at an offset of the text; for an array, its items that are strings.
 
     Attributes:
-        names: the names, not to be changed.
-        bracket: the object or array, whose names are a prefix of `names`; None if there is none.
+        bracket: the object or array, with its names; None if there is none.
+        count: the number of these names.
+        others: further names, after those of the bracket: few, as they follow its last comma.
     """
 
-    names: list
     bracket: Bracket
-    _spelled: list
+    count: cython.Py_ssize_t
+    others: list
+    _lists: list
 
-    def __init__(self, names, bracket):
-        self.names = names
+    def __init__(self, bracket, others):
+        self._lists = None
         self.bracket = bracket
-        self._spelled = None
+        self.count = 0 if bracket is None else len(cython.cast(Bracket, bracket).names)
+        self.others = others
 
     @cython.cfunc
-    def spelled(self) -> list:
-        """Return the names as `json.dumps` writes them."""
-        if self._spelled is None:
-            count: cython.Py_ssize_t = 0
-            known: list = []
-            if self.bracket is not None:  # its list may have grown since
-                known = self.bracket.spelled
-                count = min(len(self.bracket.names), len(self.names))
-                while len(known) < count:
-                    known.append(_spelled(self.bracket.names[len(known)]))
-            self._spelled = known[:count] + [_spelled(name) for name in self.names[count:]]
-        return self._spelled
+    def all(self) -> list:
+        """Return all names, in order."""
+        return self.others if self.bracket is None else self.bracket.names + self.others
+
+    @cython.cfunc
+    def lists(self) -> list:
+        """Return the names as `json.dumps` writes them, in sorted lists."""
+        if self._lists is None:
+            self._lists = [self.bracket.sort()] if self.count else []
+            if self.others:
+                self._lists.append(sorted({_spelled(name) for name in self.others}))
+        return self._lists
 
 
 @cython.cclass
@@ -328,7 +366,7 @@ class Written:
         if kept:
             ahead.reverse()
             count: cython.Py_ssize_t = len(names) - ahead[kept - 1][is_array]
-            bracket.names += names[:count]
+            bracket.add(names[:count])
             bracket.commas += commas[:kept]
             bracket.at = commas[kept - 1] + 1
             names = names[count:]
@@ -342,11 +380,11 @@ class Written:
         """Return the names at an offset of the text."""
         known = self._named.get(end)
         if known is not None:
-            return known
-        names: list = self._look_back(end)[0]
-        if self._bracket is not None:
-            names = self._bracket.names + names
-        found: _Names = _Names(names, self._bracket)
+            found: _Names = known
+            if found.bracket is None or len(found.bracket.names) == found.count:  # else it was read beyond the offset
+                return found
+        others: list = self._look_back(end)[0]
+        found = _Names(self._bracket, others)
         if end <= self._size:  # tentative text may change
             if len(self._named) >= _MAX_NAMED:
                 self._named = {}
@@ -356,16 +394,17 @@ class Written:
     def names(self) -> list[str]:
         """Return the names of the innermost open object, including a member whose value is missing; for an array, its
         items that are strings."""
-        return self._names_at(len(self._data)).names
+        return self._names_at(len(self._data)).all()
 
-    def last_name(self) -> tuple[str, list[str]]:
-        """Return the string at the end of the text, a name or an item of an array, and the names in the same object
-        (the strings in the same array) before it."""
+    def is_repeated(self) -> bool:
+        """Return True if the string at the end of the text, a name or an item of an array, is one of the names before
+        it in the same object (the strings in the same array)."""
         text: bytearray = self._data
         start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
         assert name is not None
-        return name, self._names_at(start).names
+        before: _Names = self._names_at(start)
+        return name in before.others or (before.bracket is not None and name in before.bracket.known)
 
     def items(self) -> list[bytes]:
         """Return the items of the innermost open array as written. The text ends after an item, or at a point where the
@@ -391,51 +430,60 @@ class Written:
             found.append(last)
         return found
 
-    def endings(self) -> tuple[list[bytes], bool]:
+    def endings(self) -> tuple[list[tuple[list[bytes], int, int, int]], bool]:
         """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
         open array. The text ends inside a name (a string of the array), or at a point where one may begin.
 
         Returns:
-            endings: every continuation that repeats a name and has the escapes of `json.dumps` begins with one of them.
+            endings: ``(names, low, high, size)``: the names from index ``low`` to ``high`` of a sorted list, without
+                their first ``size`` bytes, which they share. Every continuation that repeats a name and has the escapes
+                of `json.dumps` begins with one of them. The lists are not to be changed.
             is_partial: the text ends within an escape, so other continuations may repeat a name too.
         """
         text: bytearray = self._data
         end: cython.Py_ssize_t = len(text)
         found: list = []
+        names: list
         if _may_begin_name(text, end):
-            found += self._names_at(end).spelled()
+            found += [(names, 0, len(names), 0) for names in self._names_at(end).lists()]
         start: cython.Py_ssize_t = _string_start(text, end)
         if start < 0 or not _may_begin_name(text, start):
             return found, False
         known: _Names = self._names_at(start)
-        if not known.names:
+        if not known.count and not known.others:
             return found, False
-        written: bytes = None
-        spelled: bytes
+        written: bytes = bytes(text[start:])
         if text.find(0x5C, start) < 0:
-            size: cython.Py_ssize_t = end - start
-            last: cython.int = text[end - 1]
-            for spelled in known.spelled():  # longer than the part written so far: complete strings only
-                if len(spelled) > size and spelled[size - 1] == last:
-                    if written is None:
-                        written = bytes(text[start:])
-                    if spelled.startswith(written):
-                        found.append(spelled[size:])
-            return list(dict.fromkeys(found)) if len(found) > 1 else found, False
-        written = bytes(text[start:])
+            for names in known.lists():
+                low: cython.Py_ssize_t = bisect_left(names, written)
+                if low < len(names) and cython.cast(bytes, names[low]).startswith(written):
+                    found.append((names, low, bisect_left(names, written + b"\xff", low), len(written)))
+            return found, False
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
         if whole is None or beginning is None:  # perhaps not a prefix of a string
             return found, True
-        names: list = [name for name in known.names if name.startswith(beginning)]
+        same: list = [name for name in known.all() if name.startswith(beginning)]
         if whole.end() < len(written):
-            return found, bool(names)
-        found += [_spelled(name[len(beginning) :])[1:] for name in names]
-        return list(dict.fromkeys(found)), False
+            return found, bool(same)
+        if same:
+            names = sorted({_spelled(name[len(beginning) :])[1:] for name in same})
+            found.append((names, 0, len(names), 0))
+        return found, False
 
-    def spelled_names(self) -> list[bytes]:
-        """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
-        object (or the strings of the innermost open array). The text may end inside a string."""
-        found: list = self._names_at(len(self._data)).spelled()
+    def spelled_names(self, among: Collection[bytes]) -> list[bytes]:
+        """Return those of some names that the next name must not repeat, as `json.dumps` writes them: the names of the
+        innermost open object (or the strings of the innermost open array). The text may end inside a string."""
+        found: dict = {}
+        names: list
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
-        return list(dict.fromkeys(found + self._names_at(start).spelled())) if start >= 0 else found
+        for end in (len(self._data), start):
+            for names in self._names_at(end).lists() if end >= 0 else ():
+                if len(names) <= len(among):
+                    found.update([(name, None) for name in names if name in among])
+                    continue
+                for name in among:
+                    at: cython.Py_ssize_t = bisect_left(names, name)
+                    if at < len(names) and names[at] == name:
+                        found[name] = None
+        return list(found)

@@ -40,7 +40,6 @@ cdef class Masks:
     cdef long long limit
     cdef long long flushes
     cdef int words
-    cdef dict nodes_of
     cdef object target
     cdef unsigned int[::1] view
 
@@ -48,7 +47,7 @@ cdef class Masks:
     cdef Mask _build_mask(self, int state)
     cdef bint _is_scattered(self, Mask mask) noexcept
     cdef object _evict(self)
-    cpdef list below(self, list beginnings, unsigned int[::1] out)
+    cpdef list below(self, list endings, unsigned int[::1] out)
     cpdef bint fill_known(self, int state, object out) except -1
     cdef Mask known(self, int state)
     cdef unsigned int[::1] viewed(self, object out)

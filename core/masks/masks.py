@@ -38,9 +38,6 @@ WATCHED_ALONE = cython.declare(cython.int, 0)
 
 #: Minimum number of single tokens for which a mask is joined (see `Mask`).
 SCATTERED = cython.declare(cython.int, 128)
-#: Maximum number of prefixes, and of bytes in each, whose trie node `Masks.below` memoises.
-MAX_PREFIXES = cython.declare(cython.int, 2048)
-MAX_PREFIX = cython.declare(cython.int, 64)
 
 
 @cython.cfunc
@@ -98,7 +95,6 @@ class Masks:
         self.limit = limit
         self.flushes = 0
         self.words = (trie.vocabulary + 31) // 32
-        self.nodes_of = {}
         self.target = None
 
     def __dealloc__(self):
@@ -256,32 +252,54 @@ class Masks:
         return None
 
     @cython.ccall
-    def below(self, beginnings: list, out: cython.uint[::1]) -> list:
-        """Return the non-empty ``beginnings`` with which tokens of a mask begin, each with these tokens."""
+    def below(self, endings: list, out: cython.uint[::1]) -> list:
+        """Return the endings (see `Written.endings`) with which tokens of a mask begin, each with these tokens: a walk
+        of the trie along the sorted names, so that its work is the prefixes that both share."""
         trie: Trie = self.trie
         i: cython.int
         node: cython.int
         token: cython.int
+        low: cython.Py_ssize_t
+        high: cython.Py_ssize_t
+        size: cython.Py_ssize_t
+        depth: cython.Py_ssize_t
+        end: cython.Py_ssize_t
+        stop: cython.Py_ssize_t
+        middle: cython.Py_ssize_t
+        byte: cython.int
+        names: list
+        name: bytes
         found: list = []
-        data: bytes
-        for data in beginnings:
-            known = self.nodes_of.get(data)
-            if known is None:
-                known = trie.find(data)
-                if len(data) <= MAX_PREFIX:
-                    if len(self.nodes_of) >= MAX_PREFIXES:
-                        self.nodes_of.clear()
-                    self.nodes_of[data] = known
-            node = known
-            if node < 0:
-                continue
-            tokens: list = []
-            for i in range(trie.first[node], trie.first[node + trie.size[node]]):
-                token = trie.order[i]
-                if out[token >> 5] >> (token & 31) & 1:
-                    tokens.append(token)
-            if tokens:
-                found.append((data, tokens))
+        for names, low, high, size in endings:
+            todo: list = [(0, low, high, size)]
+            while todo:
+                node, low, high, depth = todo.pop()
+                name = names[low]
+                if len(name) == depth:  # the first of those that begin with it
+                    tokens: list = []
+                    for i in range(trie.first[node], trie.first[node + trie.size[node]]):
+                        token = trie.order[i]
+                        if out[token >> 5] >> (token & 31) & 1:
+                            tokens.append(token)
+                    if tokens:
+                        found.append((name[size:], tokens))
+                    low += 1
+                while low < high:  # the names with one next byte
+                    name = names[low]
+                    byte = name[depth]
+                    end = low + 1
+                    stop = high
+                    while end < stop:
+                        middle = (end + stop) // 2
+                        name = names[middle]
+                        if name[depth] == byte:
+                            end = middle + 1
+                        else:
+                            stop = middle
+                    node_below: cython.int = trie.child_by(node, byte)
+                    if node_below >= 0:
+                        todo.append((node_below, low, end, depth + 1))
+                    low = end
         return found
 
     def is_settled(self, state: cython.int) -> bool:
@@ -402,7 +420,7 @@ class Masks:
         token_sets: TokenSets = self.token_sets
         scratch = 4 * (walk.out_room + token_sets.draft.end_room + token_sets.draft.span_room) + 8 * self.trie.longest
         held = self.held + token_sets.held + token_sets.subtrees.bytes_held()
-        return held + 8 * len(self.memo) + 200 * len(self.nodes_of) + scratch + 4_000
+        return held + 8 * len(self.memo) + scratch + 4_000
 
     def counters(self) -> dict:
         """Return deterministic counts: visited trie nodes, token sets in all and by route (see `token_sets`),

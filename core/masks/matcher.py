@@ -47,6 +47,7 @@ else:
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..dependent.doubts import Endings
     from .token_costs import Costs, TokenCosts
 
 #: Maximum length of the result of `Matcher.forced_bytes`.
@@ -90,9 +91,9 @@ class _Candidates:
         self._masks = masks
         self._mask = mask
 
-    def below(self, beginnings: list[bytes]) -> list[tuple[bytes, list[int]]]:
-        """Return the ``beginnings`` with which tokens of the mask begin, each with these tokens."""
-        found: list[tuple[bytes, list[int]]] = self._masks.below(beginnings, self._mask)
+    def below(self, endings: list[Endings]) -> list[tuple[bytes, list[int]]]:
+        """Return the endings with which tokens of the mask begin, each with these tokens."""
+        found: list[tuple[bytes, list[int]]] = self._masks.below(endings, self._mask)
         return found
 
     def within(self, ids: npt.NDArray[np.int64]) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from toolgrammar.core.dependent.doubts import MAX_BY_NAME, Doubts, NameTokens
+from toolgrammar.core.dependent.doubts import MAX_BY_NAME, Doubts, Endings, NameTokens
 from toolgrammar.core.dependent.written import Written
 
 TOKENS = [b'"', b'a"', b'b"', b'"a"', b'"b": 1, "', b'u0061"', b'\\u0061"', b'"}, "a"', b'"b": 1, "c": 2, "', b"x"]
@@ -32,8 +32,9 @@ class Mask:
         self.is_name = is_name
         self.tried: list[bytes] = []
 
-    def below(self, beginnings: Sequence[bytes]) -> list[tuple[bytes, list[int]]]:
-        """The tokens that begin with some bytes."""
+    def below(self, endings: Sequence[Endings]) -> list[tuple[bytes, list[int]]]:
+        """The tokens that begin with an ending."""
+        beginnings = [name[size:] for names, low, high, size in endings for name in names[low:high]]
         found = [(each, [n for n, data in enumerate(TOKENS) if data.startswith(each)]) for each in beginnings]
         return [each for each in found if each[1]]
 

@@ -120,3 +120,20 @@ def test_written_names_of_any_characters_are_not_offered_again(name: str) -> Non
         if not matcher.accept(byte):
             break
     assert byte == 0x22
+
+
+@pytest.mark.parametrize("order", ["sorted", "reversed"])
+def test_names_so_far_forbid_their_repetition_alone(order: str) -> None:
+    """Within a name, a mask lacks what would repeat one of 600 names so far, and has every other token that ends it."""
+    words = sorted(WORDS, reverse=order == "reversed")[:600]
+    closers = [word + b'":' for word in WORDS[::7]] + [word + b'"' for word in WORDS[::5]]
+    vocabulary = Vocabulary([bytes((byte,)) for byte in range(256)] + closers + [None], eos=[256 + len(closers)])
+    matcher = Grammar.from_json_schema({"type": "object"}, whitespace="compact").bind(vocabulary).matcher()
+    assert matcher.accept_bytes(b"{" + b",".join(b'"%b":0' % word for word in words) + b',"')
+    for begun in (b"", b"a", b"ab", b"zz"):
+        fork = matcher.fork()
+        assert fork.accept_bytes(begun)
+        allowed = fork.allowed_tokens()
+        for token, closer in enumerate(closers, 256):
+            name = begun + closer[: closer.index(b'"')]
+            assert (token in allowed) == (name not in words)
