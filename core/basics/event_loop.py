@@ -35,11 +35,15 @@ class _End:
         self.error = error
 
     def check(self) -> None:
-        """Raise the error, if there is one."""
-        if isinstance(self.error, asyncio.CancelledError):  # callers that cancel do not wait for this
+        """Raise the error, if there is one. It does not stay here: with its traceback, it would refer to itself."""
+        error, self.error = self.error, None
+        if isinstance(error, asyncio.CancelledError):  # callers that cancel do not wait for this
             raise ModelError("the model was closed while it answered", hint="load it again")
-        if self.error is not None:
-            raise self.error
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error
 
 
 class EventLoop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import gc
 import json
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -597,3 +599,20 @@ def test_every_request_is_counted(serve: Any, complete: Any, monkeypatch: pytest
     with pytest.raises(ToolGrammarError) as caught:
         list(server.model().stream("Hi"))
     assert caught.value.attempts == len(server.asked) == 1
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_model_that_failed_is_free_at_once(live: bool, serve: Any) -> None:
+    """An error of a request refers to no frame that refers to it: a model that was not closed ends its thread when it
+    goes, without waiting for a garbage collection."""
+    model = serve(httpx.Response(404, json={"error": {"message": "no model m"}})).model()
+    is_free = weakref.ref(model)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(ModelError):
+            [*model.stream("Hi")] if live else model.generate("Hi")
+        del model
+        assert is_free() is None
+    finally:
+        gc.enable()
