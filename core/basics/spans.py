@@ -100,12 +100,13 @@ class Span:
         self._span.set_attributes(given if self._is_ours else {k: v for k, v in given.items() if k.startswith(OURS)})
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the span, with the error that ended its work."""
+        """End the span, with the error that ended its work; its message may quote what was written."""
         if self._is_ours:
             if error is not None:
                 self._span.set_attribute("error.type", type(error).__qualname__)
                 status = sys.modules["opentelemetry.trace"]
-                self._span.set_status(status.Status(status.StatusCode.ERROR))
+                said = str(error) if self.has_contents() else None
+                self._span.set_status(status.Status(status.StatusCode.ERROR, said))
             self._span.end()
 
     @contextmanager

@@ -70,7 +70,7 @@ def begin(model: Any, request: Request, parent: Any = None) -> Span | None:
         "gen_ai.output.type": "json" if is_json else "text",
     }
     if Span.has_contents():
-        attributes["gen_ai.input.messages"] = _plain(request.messages)
+        attributes["gen_ai.input.messages"] = written(request.messages)
         if params.tools is not None:
             attributes["gen_ai.tool.definitions"] = json.dumps(params.tools.to_openai(), ensure_ascii=False)
     return Span.begin("chat", model.name, attributes, is_remote=is_remote, parent=parent)
@@ -94,11 +94,11 @@ def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
         f"{OURS}repeated": whole.repeated is not None or None,
     }
     if Span.has_contents():
-        attributes["gen_ai.output.messages"] = _plain([whole.message], whole.finish_reason)
+        attributes["gen_ai.output.messages"] = written([whole.message], whole.finish_reason)
     span.set(attributes)
 
 
-def _plain(messages: Iterable[Message], finish_reason: str | None = None) -> str:
+def written(messages: Iterable[Message], finish_reason: str | None = None) -> str:
     """Return messages as the JSON text of the conventions."""
     plain = []
     for message in messages:

@@ -17,6 +17,7 @@ from ..errors import ModelError
 from ..generation.params import GenerateParams
 from ..generation.plan import Prompt, conversation_of, resolve_params
 from ..json import value_key
+from .chat_spans import written
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -157,6 +158,8 @@ class _Loop:
         if not self.has_begun:
             self.has_begun = True
             attributes = {"gen_ai.provider.name": "toolgrammar", "gen_ai.request.model": self.model.name}
+            if Span.has_contents():
+                attributes["gen_ai.input.messages"] = written(self.messages)
             self.span = Span.begin("invoke_agent", "", attributes)
         return nullcontext() if self.span is None else self.span.active()
 
@@ -169,8 +172,10 @@ class _Loop:
             finally:
                 if self.span is not None:
                     usage = sum((turn.usage for turn in self.turns), Usage())
+                    last = self.turns[-1] if self.turns and Span.has_contents() else None
                     self.span.set(
                         {
+                            "gen_ai.output.messages": last and written([last.message], last.finish_reason),
                             "gen_ai.usage.input_tokens": usage.prompt_tokens,
                             "gen_ai.usage.output_tokens": usage.completion_tokens,
                             f"{OURS}turns": len(self.turns),

@@ -124,6 +124,21 @@ def test_contents_are_told_on_request_alone(spans: InMemorySpanExporter, monkeyp
     call = told["execute_tool look_up"]
     assert json.loads(call["gen_ai.tool.call.arguments"]) == {"name": "Zoë"}
     assert call["gen_ai.tool.call.result"] == "Zoë is 7"
+    agent = told["invoke_agent"]
+    assert json.loads(agent["gen_ai.input.messages"]) == json.loads(chat["gen_ai.input.messages"])
+    (last,) = json.loads(agent["gen_ai.output.messages"])
+    assert last["parts"] == [{"type": "text", "content": "Seven."}] and last["finish_reason"] == "stop"
+
+
+def test_the_message_of_an_error_is_a_content(spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer shows why a tool failed where contents are wanted, and nothing of it where they are not."""
+    failing = Message("assistant", "", tool_calls=(ToolCall("1", "look_up", {"name": "nobody"}),))
+    for wanted, said in ("false", None), ("true", "'nobody'"):
+        monkeypatch.setenv(CONTENTS, wanted)
+        EXPORTER.clear()
+        ScriptedModel([failing, "Nobody."]).run("?", tools=[look_up]).result  # noqa: B018
+        (call,) = [span for span in spans.get_finished_spans() if span.name == "execute_tool look_up"]
+        assert call.status.description == said
 
 
 def test_a_run_is_the_parent_of_its_answers_and_calls(spans: InMemorySpanExporter) -> None:
