@@ -13,7 +13,8 @@ allow the whole text of an invalid one. Each count has such a text:
 
 The validators are the libraries `jsonschema` and `jsonschema-rs`, and share nothing with an engine. A text counts if
 both agree, with ``format`` as an assertion for a valid text, and without for an invalid one. Texts in which a name
-repeats are not judged. The vocabulary is the 256 bytes: a mask of tokens follows from those of their bytes.
+repeats are not judged, and the character U+007F is not tried: some engines refuse it everywhere. The vocabulary is the
+256 bytes: a mask of tokens follows from those of their bytes.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ COMPARED, WALKED = 400, 250
 #: Bytes, as masks: those that random texts prefer, because others alone would never end one, and line breaks.
 ENDING, BREAKS = (sum(1 << byte for byte in some) for some in (b'"}]:,0', b"\t\n\r"))
 BLANK = BREAKS | 1 << ord(" ")
+#: The control character U+007F, which JSON allows in strings: engines that refuse it do so in every schema.
+DELETE = 1 << 0x7F
 
 
 class Judges:
@@ -162,7 +165,7 @@ def walk(engine: Any, compiled: Any, begun: bytes, rng: random.Random) -> tuple[
     while len(text) < len(begun) + WALKED:
         if engine.accepts(state) and rng.random() < 0.9:
             return bytes(text), True
-        mask = bits(engine, state) & ~BREAKS
+        mask = bits(engine, state) & ~BREAKS & ~DELETE
         if not mask:
             return bytes(text), True if engine.accepts(state) else None
         byte = rng.choice(bytes_of(mask & ENDING if mask & ENDING and rng.random() < 0.7 else mask))
@@ -184,7 +187,7 @@ def differences(engine: Any, compiled: Any, own: Any, in_order: Any, text: bytes
     states = [engine.start(compiled), ours.start(own), in_order.matcher()]
     quoted = escaped = False
     for place, byte in enumerate(text[:COMPARED]):
-        theirs, asked = bits(engine, states[0]), -1 if quoted else ~BLANK
+        theirs, asked = bits(engine, states[0]), ~DELETE if quoted else ~BLANK
         for mine, only in (True, bits(ours, states[2]) & ~theirs), (False, theirs & ~bits(ours, states[1])):
             if only & asked:
                 yield mine, place, bytes_of(only & asked)
