@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -466,7 +467,10 @@ def contracts(result: Result) -> str:
         ["change", "pairs", "decided", "compatible", "breaks", "wrong", "decided by jsonschema-rs", "p50 / p99 (ms)"],
         rows,
     )
-    undecided = "".join(f"- {count:,} times: {reason}\n" for reason, count in result["undecided"].items())
+    reasons: Counter[str] = Counter()
+    for reason, count in result["undecided"].items():
+        reasons[re.sub(r"^in the (first|second): |, only without .*| \(at .*", "", reason)] += count
+    undecided = "".join(f"- {count:,} times: {reason}\n" for reason, count in reasons.most_common())
     return (
         f"{said}\n\nBoth validators confirmed {judged.get('confirmed', 0):,} witnesses of both directions; "
         f"they differ from each other on {judged.get('unclear', 0):,}. "

@@ -194,8 +194,8 @@ def _reason(error: ToolGrammarError | RecursionError, joined: Joined | None = No
     which, place = (None, error.place) if joined is None else joined.place(error.place)
     said = error.message if which is None else f"in the {('first', 'second')[which]}: {error.message}"
     if isinstance(error, UnsupportedSchemaError):
-        made = UnsupportedSchemaError(said, hint=error.hint, place=place, left_out=error.left_out)
-        return made
+        hint = "compare without it, or write it in another way (a format as a pattern, for example)"
+        return UnsupportedSchemaError(said, hint=hint, place=place, left_out=error.left_out)
     return type(error)(said, hint=error.hint, place=place)
 
 
