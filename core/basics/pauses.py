@@ -59,6 +59,14 @@ class Ended(BaseException):
         self.work = work
         self.error = error
 
+    def release(self) -> Exception:
+        """Return the error, and refer to it no longer: its traceback has frames that refer to this."""
+        error = self.error
+        del self.error
+        self.args = ()
+        self.__context__ = None
+        return error
+
 
 class Account:
     """Processor time of the work of one request, which different threads may do one after the other.
@@ -184,12 +192,18 @@ def ended_by(check: Callable[[], object], account: Account | None = None) -> Ite
     """
     work = _Work(check, account or Account(), _work.get())
     token = _work.set(work)
+    error = None
     try:
         yield
     except Ended as ended:
         if ended.work is not work:  # of a block around it
             raise
-        raise ended.error from None
+        error = ended.release()
     finally:
         _work.reset(token)
         work.end()
+    if error is not None:
+        try:
+            raise error from None
+        finally:
+            del error  # a cycle: its traceback has this frame

@@ -107,7 +107,7 @@ class _Request:
         except StopIteration:
             self.end(None)
         except Ended as ended:  # of the block around this step
-            self.end(ended.error)
+            self.end(ended.release())
         except BaseException as error:  # passed to the caller
             self.end(error)
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import threading
 import time
@@ -20,6 +21,7 @@ from toolgrammar.core import (
     ModelError,
     load_model,
 )
+from toolgrammar.core.basics.resident import _allocator
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 
@@ -185,6 +187,64 @@ def test_what_a_request_made_is_free_at_its_end(way: str) -> None:
                 break
             time.sleep(0.05)  # the scheduler's thread ends
         assert stores and not any(store() for store in stores)
+    finally:
+        gc.enable()
+        model.close()
+
+
+class OverError(Exception):
+    """The request is wanted no more."""
+
+
+@pytest.mark.parametrize("way", ["whole", "stream", "async"])
+def test_what_a_request_that_an_error_ended_made_is_free_with_the_error(way: str) -> None:
+    """The states of a grammar of a request that ended in long work, with an error, are free when the error is, without
+    the garbage collector: the error does not refer to itself."""
+    pattern = "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"
+    model = load_model("embedded")
+    checks = 0
+
+    def cancel() -> bool:
+        nonlocal checks
+        checks += 1
+        if checks > 20:
+            raise OverError
+        return False
+
+    mode = JsonMode({"type": "string", "pattern": pattern})
+    options: dict[str, Any] = {"max_tokens": 3_000, "temperature": 1.0, "seed": 1, "cancel": cancel, "json_mode": mode}
+
+    async def ask_async() -> None:
+        with contextlib.suppress(OverError):
+            await model.agenerate("hi", **options)
+            pytest.fail("it did not end")
+
+    def ask() -> None:
+        if way == "async":
+            asyncio.run(ask_async())
+            return
+        with contextlib.suppress(OverError):
+            if way == "stream":
+                list(model.stream("hi", **options))
+            else:
+                model.generate("hi", **options)
+            pytest.fail("it did not end")
+
+    ask()  # what is made once
+    model.cache.clear()
+    gc.collect()
+    before = {id(each) for each in _allocator().owners.values()}
+    gc.disable()
+    try:
+        checks = 0
+        ask()
+        model.cache.clear()
+        for _ in range(100):
+            if all(each() is None for each in list(_allocator().owners.values()) if id(each) not in before):
+                break
+            time.sleep(0.05)  # the scheduler's thread ends
+        else:
+            pytest.fail("a store is not free")
     finally:
         gc.enable()
         model.close()
