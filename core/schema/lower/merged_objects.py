@@ -100,6 +100,7 @@ class ObjectShape:
         members: the declared members, in order.
         others: regions of undeclared members.
         demands: for each demand, the names whose absence meets it.
+        exclusive: sets of names of which at most one member is written.
         least: the minimum number of members.
         most: the maximum number of members; None: no maximum.
     """
@@ -107,6 +108,7 @@ class ObjectShape:
     members: tuple[Member, ...]
     others: tuple[Region, ...]
     demands: tuple[frozenset[str], ...]
+    exclusive: tuple[frozenset[str], ...]
     least: int
     most: int | None
 
@@ -208,7 +210,12 @@ class MergedObjects:
         names."""
         parts = objects.parts
         if len(parts) < 2 and not (
-            objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists
+            objects.unevaluated
+            or objects.exists
+            or objects.names
+            or objects.absent
+            or objects.any_exists
+            or objects.exclusive
         ):
             only = parts[0] if parts else _NO_PART
             if not only.patterns:
@@ -237,6 +244,8 @@ class MergedObjects:
         for some in objects.any_exists:
             names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
             names.update(dict.fromkeys(sorted(some.absent)))
+        exclusive = tuple(dict.fromkeys(objects.exclusive))
+        names.update(dict.fromkeys(sorted(frozenset().union(*exclusive))))
         demands = _demands(objects)
         if len(objects.any_exists) > MAX_DEMANDS:
             raise LimitError(
@@ -245,6 +254,11 @@ class MergedObjects:
                 "const, or use anyOf",
             )
         required = {*objects.required, *named_demands}
+        barred = set(objects.absent)
+        for each in exclusive:  # a required member bars the others; two of them bar each other
+            needed = each & required
+            if needed:
+                barred.update(each if len(needed) > 1 else each - needed)
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
         goals, declared_names = self._plain_goals(parts, names)
@@ -266,7 +280,7 @@ class MergedObjects:
                 goal += asked[name]
             if (
                 (closed and not declared)
-                or name in objects.absent
+                or name in barred
                 or (named and not all(self._matches(term, name) for term in named))
             ):
                 goal = [FALSE]
@@ -284,7 +298,7 @@ class MergedObjects:
                 self.meeting(*reached, -1)
         absent = tuple(some.absent for some in demands)
         self.nodes.weight += MERGED_BYTES * len(members)
-        return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
+        return ObjectShape(tuple(members), tuple(regions), absent, exclusive, objects.least, objects.most)
 
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
         """Return the shape of one schema without patterns, the most frequent case, in which nothing is merged."""
@@ -303,7 +317,7 @@ class MergedObjects:
             names = properties.keys() if len(members) == len(properties) else [member.name for member in members]
             regions = (Region(self._beside(names), goal, (), True),)
         self.nodes.weight += MEMBER_BYTES * len(members)
-        return ObjectShape(tuple(members), regions, (), objects.least, objects.most)
+        return ObjectShape(tuple(members), regions, (), (), objects.least, objects.most)
 
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
         """Return the demands that a member of this name, which matches these patterns, may meet."""

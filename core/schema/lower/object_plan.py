@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from ...dependent.live import Mark
 from ..keywords.row import Steps
@@ -52,6 +54,8 @@ class ObjectPlan:
         absent: for each member, the demands that its absence meets, as bits.
         open_to: for each member, the demands that it or a later one may meet, as bits; last, the demands that regions
             may meet.
+        bars: for each member, the members that must not be written if it is, as bits; empty if there are none.
+        spared: for each member, the demands that their absence meets, as bits; empty likewise.
         absentees: the numbers of the members whose absence meets a demand, in order.
         gone: for each demand, the members whose absence meets it, as bits.
         components: the demands, divided by the members that they share. With bounds on the number of members, all are
@@ -61,7 +65,8 @@ class ObjectPlan:
         is_given_up: a search met more than the maximum, so that some states count as ones without a text.
         least: the minimum number of members.
         most: the maximum number of members.
-        plain: there are no demands and no counts, so that a state does not depend on the members before it.
+        free: there are no demands and no counts, so that members which may be left out do not matter.
+        plain: the plan is free, and no member bars others, so that a state does not depend on the members before it.
         sure: for each member, then for each region, True if it surely has a value; `UNKNOWN`: not computed yet.
         sure_from: for each member, the number of members from it on that are required or surely have a value; None: not
             computed yet.
@@ -116,11 +121,16 @@ class ObjectPlan:
         self._silent = 0
         if shape.demands:
             self._find_deciders(shape)
+        self.bars: list[int] = []
+        self.spared: list[int] = []
+        if shape.exclusive:
+            self._find_bars(shape)
         self.least = shape.least
         self.most = shape.most
         if shape.demands or shape.least or shape.most is not None:
-            self._divide(bool(shape.least or shape.most is not None))
-        self.plain = not shape.demands and not shape.least and shape.most is None
+            self._divide(bool(shape.least or shape.most is not None), shape.exclusive)
+        self.free = not shape.demands and not shape.least and shape.most is None
+        self.plain = self.free and not self.bars
         self.words: list[tuple[bytes, ...] | None] = [None] * size
         self.follow: dict[object, int] = {}
         self.rests: dict[object, int] = {}
@@ -162,14 +172,32 @@ class ObjectPlan:
             able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
 
-    def _divide(self, is_counted: bool) -> None:
+    def _find_bars(self, shape: ObjectShape) -> None:
+        """Fill ``bars`` and ``spared``."""
+        numbers = {name: number for number, name in enumerate(self.names)}
+        bars, spared = [0] * self.size, [0] * self.size
+        for names in shape.exclusive:
+            those = [numbers[name] for name in names]
+            every = _bits(those, self.size)
+            for number in those:
+                bars[number] |= every & ~(1 << number)
+        if shape.demands:
+            for number, barred in enumerate(bars):
+                for other in self.absentees:
+                    if barred >> other & 1:
+                        spared[number] |= self.absent[other]
+        self.bars, self.spared = bars, spared
+
+    def _divide(self, is_counted: bool, exclusive: tuple[frozenset[str], ...]) -> None:
         """Fill ``components``."""
         by_regions = self.open_to[-1]
         reach = [absent | able for absent, able in zip(self.absent, self._able, strict=True)]
         if is_counted:
             divided = [((1 << self.demands) - 1, list(range(self.size)))]
         else:
-            parts = _joined([*reach, by_regions])
+            numbers_of = {name: number for number, name in enumerate(self.names)}
+            linked = {reduce(or_, [reach[numbers_of[name]] for name in names]) for names in exclusive}
+            parts = _joined([*reach, by_regions, *linked])
             homes = {1 << index: number for number, part in enumerate(parts) for index in bits_of(part)}
             divided = [(part, []) for part in parts]
             for number, bits in enumerate(reach):

@@ -21,12 +21,13 @@ class MembersState(NamedTuple):
 
     Attributes:
         at: in the schema's order, the number of the first member that may come; in any order, the set of the written
-            members, as bits.
+            members, and of those that they bar, as bits.
         is_first: no member is written yet.
         members: number of members written, as far as it matters.
         open: the demands that are still open, as bits.
         excluded: the objects that this one must differ from, and that have all members written so far.
         names: the names of the members written so far, if ``excluded`` is not empty.
+        barred: in the schema's order, the members from ``at`` on that the written ones bar, as bits.
         start: with members in any order, in the search for a shortest text, for which one order suffices: the number of
             the first member that may come. None: any order.
     """
@@ -37,6 +38,7 @@ class MembersState(NamedTuple):
     open: int = 0
     excluded: frozenset[str] = NO_OBJECTS
     names: frozenset[str] = NO_OBJECTS
+    barred: int = 0
     start: int | None = None
 
 

@@ -97,7 +97,7 @@ class ObjectLowering:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
         if state.open and not self.any_order and state.open & ~plan.open_to[state.at]:  # no other member decides it
             return self.nodes.EMPTY
-        key: object = state.at if plan.plain else (state.at, state.members, state.open)
+        key: object = state.at if plan.plain else (state.at, state.members, state.open, state.barred)
         if state.excluded:
             key = state
         node = plan.rests.get(key)
@@ -152,7 +152,7 @@ class ObjectLowering:
         None: it depends on the state."""
         if plan.witness == UNKNOWN:
             nodes = self.nodes
-            if not plan.plain and (plan.demands or plan.most is not None or not self.any_order):
+            if not plan.free and (plan.demands or plan.most is not None or plan.bars or not self.any_order):
                 plan.witness = None
             elif plan.least:
                 plan.witness = nodes.lazy(("counted", plan), lambda: self._counted_witness(plan))
@@ -182,7 +182,7 @@ class ObjectLowering:
         """Return True if infinitely many objects surely satisfy a conjunction; False: they may do so all the same."""
         self.node(objects)
         plan: ObjectPlan | None = self._plans.get(objects)
-        if plan is None or not plan.plain or not self._direct:
+        if plan is None or not plan.free or not self._direct:
             return False
         witness = self._witness(plan)
         if witness is None or self.nodes.is_empty(witness):
@@ -195,18 +195,19 @@ class ObjectLowering:
     def _is_endless(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""
-        if not plan.plain or not self._direct:
+        if not plan.free or not self._direct:
             return False
         if plan.endless is None:
             numbers = reversed(range(len(plan.names)))  # the last, which may follow more members than the others
-            plan.endless = next((at for at in numbers if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
+            unbarred = (at for at in numbers if not plan.bars or not plan.bars[at])
+            plan.endless = next((at for at in unbarred if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
         if plan.endless == UNKNOWN:
             return False
         return not state.at >> plan.endless & 1 if self.any_order else state.at <= plan.endless
 
     def _has_enough(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if the members from the start of a state on are surely as many as are missing there."""
-        if plan.demands or plan.most is not None:
+        if plan.demands or plan.bars or plan.most is not None:
             return False
         missing = plan.least - state.members
         if missing <= 0 or self._has_region(plan):
@@ -233,7 +234,7 @@ class ObjectLowering:
     def _witness_by_demands(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the witness of an object from a state on: one for each component of its demands, but for those that
         can be left as they are."""
-        at = state.at if self.any_order else (1 << state.at) - 1
+        at = state.at if self.any_order else (1 << state.at) - 1 | state.barred
         missing = plan.required & ~at
         unmet = plan.unmet(at, state.open)
         plan.allowed += MORE_MET
@@ -335,7 +336,11 @@ class ObjectLowering:
                     continue  # it changes nothing
                 goal = plan.goal(each)
                 value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, each)
-                rest = self._component_witness(plan, which, following, at << number, more, open & ~met)
+                written = at << number
+                if plan.bars and name is not None:
+                    written |= plan.bars[each]
+                    met |= plan.spared[each]
+                rest = self._component_witness(plan, which, following, written, more, open & ~met)
                 options.append(nodes.seq(value, rest))
         return nodes.alt(options)
 
@@ -383,6 +388,8 @@ class ObjectLowering:
             following = plan.following[at]
             done = following == size
             numbers = range(at, following if done else following + 1)
+            if state.barred:
+                numbers = [number for number in numbers if not state.barred >> number & 1]
         if allowed:
             self._add(entries, live, plan, state, numbers)
         keys = nodes.words(entries)
@@ -593,7 +600,7 @@ class ObjectLowering:
             state = state._replace(open=open)
         if state.excluded:
             return AfterNameRule(self, plan, state, name).node(number)
-        key = number if plan.plain else (number, state.members, state.open)
+        key = number if plan.plain else (number, state.members, state.open, state.barred)
         if not self.any_order:  # the rest is the same from every state before
             follow = plan.follow.get(key)
             if follow is not None:
@@ -615,6 +622,15 @@ class ObjectLowering:
         else:
             at = state.at | 1 << number if self.any_order else number + 1
             name = plan.names[number]
+        barred, spared = state.barred, 0
+        if plan.bars and number >= 0:
+            barred |= plan.bars[number]
+            spared = plan.spared[number]
+        if self.any_order:
+            at |= barred
+            barred = 0
+        else:
+            barred = barred >> at << at  # the members before no longer matter
         excluded: dict[str, dict[str, Any]] = {}
         if name is not None:
             for other in state.excluded:
@@ -634,7 +650,8 @@ class ObjectLowering:
                 count += 1
             options = []
             for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
-                following = MembersState(at, False, count, state.open & ~met, start=start)
+                open = state.open & ~(met | spared)
+                following = MembersState(at, False, count, open, barred=barred, start=start)
                 after = self._after(plan, following)
                 if excluded and name is not None:
                     asked = (*goal, *demanded)
@@ -789,6 +806,8 @@ class ObjectLowering:
         if any(member.required and member.name not in value for member in shape.members):
             return False
         terms = self.nodes.terms
+        if any(len(names & value.keys()) > 1 for names in shape.exclusive):
+            return False
         unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
         for name, item in value.items():
             rule: Member | Region | None = members.get(name)

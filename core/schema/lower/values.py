@@ -230,9 +230,9 @@ class GoalValues:
         is_known = True
         # The next member; the members written, and their number; open demands; True if a member has an ample supply.
         written: tuple[tuple[str, str], ...] = ()
-        stack = [(0, written, 0, (1 << len(shape.demands)) - 1, False)]
+        stack = [(0, written, 0, (1 << len(shape.demands)) - 1, False, frozenset[str]())]
         while stack:
-            at, written, count, open_demands, is_ample = stack.pop()
+            at, written, count, open_demands, is_ample, barred = stack.pop()
             steps += 1
             if steps > MAX_STEPS:
                 return _UNKNOWN
@@ -242,17 +242,18 @@ class GoalValues:
                     left = open_demands & ~sum(
                         1 << index for index, absent in enumerate(shape.demands) if name in absent
                     )
-                    stack.append((at + 1, written, count, left, is_ample))
-                if count >= limit:
+                    stack.append((at + 1, written, count, left, is_ample, barred))
+                if count >= limit or name in barred:
                     continue
+                bars = barred.union(*(names for names in shape.exclusive if name in names))
                 for met, asked in self._merged.meeting(goal, meets, open_demands):
                     after = open_demands & ~met
                     supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     for value in supply.values:
-                        stack.append((at + 1, (*written, (name, value)), count + 1, after, is_ample))
+                        stack.append((at + 1, (*written, (name, value)), count + 1, after, is_ample, bars))
                     if supply.is_ample:
-                        stack.append((at + 1, written, count + 1, after, True))
+                        stack.append((at + 1, written, count + 1, after, True, bars))
                 continue
             if not open_demands and count >= shape.least and (shape.most is None or count <= shape.most):
                 if is_ample:
@@ -268,7 +269,7 @@ class GoalValues:
                     supply = self._look_up((*goal, *asked), most)
                     is_known = is_known and (supply.is_complete or supply.is_ample)
                     if supply.values or supply.is_ample:
-                        stack.append((at, written, count + 1, open_demands & ~met, True))
+                        stack.append((at, written, count + 1, open_demands & ~met, True, barred))
         return _supply(texts, most) if is_known else _UNKNOWN
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Union
 
 from ..read.located import SignedSchema
 from .conjunction import TRUE, AllOf, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects, is_false, negated
 from .prune import Contradictions
 
-#: Maximum number of clauses that one condition may become.
-MAX_CLAUSES = 16
+#: Maximum number of clauses that one condition may become, and of those that speak of names only.
+MAX_CLAUSES, MAX_NAMED = 16, 256
 
 _OBJECT = frozenset({"object"})
 
@@ -39,7 +40,10 @@ def clauses(alternatives: tuple[Conjunction, ...], open_objects: bool) -> list[A
     product = [AnyExists(())]
     for alternative in alternatives:
         demands = _demands(alternative, open_objects)
-        if demands is None or len(product) * len(demands) > MAX_CLAUSES:
+        if demands is None:
+            return None
+        most = MAX_CLAUSES if len(product) > 1 and len(demands) > 1 else MAX_NAMED
+        if len(product) * len(demands) > most:
             return None
         product = [_either(one, other) for one in product for other in demands]
     return list(dict.fromkeys([demand for demand in product if not _is_met(demand)]))
@@ -56,18 +60,42 @@ def _demands(alternative: Conjunction, open_objects: bool) -> list[AnyExists] | 
         required=objects.required,
         absent=objects.absent,
         any_exists=objects.any_exists,
+        exclusive=objects.exclusive,
     ):
         return None
     demands = [*objects.any_exists]
     demands += [AnyExists((exists,)) for exists in objects.exists]
     demands += [AnyExists((Exists(TRUE, name),)) for name in objects.required]
     demands += [AnyExists((), frozenset((name,))) for name in sorted(objects.absent)]
+    for names in objects.exclusive:
+        demands += [AnyExists((), frozenset(pair)) for pair in combinations(sorted(names), 2)]
     for part in objects.parts:
         if part.patterns or part.additional is not None or (part.names_properties and not open_objects):
             return None
         for name, value in part.properties.items():
-            demands.append(AnyExists((Exists(value, name),), frozenset((name,))))
+            demands.append(AnyExists(() if is_false(value) else (Exists(value, name),), frozenset((name,))))
     return demands
+
+
+def exactly_one(alternatives: Sequence[Conjunction]) -> Objects | None:
+    """Return a union of alternatives as one fact about objects, if each requires one of some names and bars all others;
+    else None."""
+    names: dict[str, None] = {}
+    for each in alternatives:
+        if not names_only(each) or len(each.objects.required) != 1:
+            return None
+        names[each.objects.required[0]] = None
+    every = frozenset(names)
+    if any(each.objects.absent != every.difference(each.objects.required) for each in alternatives):
+        return None
+    some = AnyExists(tuple([Exists(TRUE, name) for name in names]))
+    return Objects(any_exists=(some,), exclusive=(every,))
+
+
+def names_only(alternative: Conjunction) -> bool:
+    """Return True if an alternative constrains nothing of objects but which of some names they have."""
+    objects = alternative.objects
+    return alternative.values is None and objects == Objects(required=objects.required, absent=objects.absent)
 
 
 def _either(one: AnyExists, other: AnyExists) -> AnyExists:

@@ -19,6 +19,9 @@ from ..scalars.numbers import NumberRange
 
 Part = TypeVar("Part")
 
+#: Maximum number of sets of names that are compared with one that is added; there may be one for each pair of names.
+_FEW = 64
+
 #: JSON types of values.
 TYPES = ("null", "boolean", "number", "string", "array", "object")
 
@@ -223,6 +226,7 @@ class Objects(_Hashed):
         least: minimum number of members.
         most: maximum number of members; None: no maximum.
         any_exists: demands that must all be met.
+        exclusive: sets of names; an object has at most one member of each set.
     """
 
     parts: tuple[ObjectPart, ...] = ()
@@ -234,6 +238,7 @@ class Objects(_Hashed):
     least: int = 0
     most: int | None = None
     any_exists: tuple[AnyExists, ...] = ()
+    exclusive: tuple[frozenset[str], ...] = ()
     _needed: frozenset[str] | None = field(default=None, init=False, repr=False)
     _named: frozenset[str] | None = field(default=None, init=False, repr=False)
     _findings: Findings | None = field(default=None, init=False, repr=False)
@@ -250,6 +255,7 @@ class Objects(_Hashed):
             self.least,
             self.most,
             self.any_exists,
+            self.exclusive,
         )
 
     @property
@@ -550,6 +556,7 @@ def _meet_objects(left: Objects, right: Objects) -> Objects:
         max(left.least, right.least),
         _lower(left.most, right.most),
         _union(left.any_exists, right.any_exists),
+        left.exclusive + right.exclusive if len(left.exclusive) > _FEW else _union(left.exclusive, right.exclusive),
     )
 
 

@@ -184,6 +184,8 @@ def _same(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth:
 
 def _numbers(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
     one, two = left.numbers, right.numbers
+    if one is EVERY.numbers or two is EVERY.numbers:
+        return NONE if one.is_empty or two.is_empty else ANY
     return NONE if one.is_below(two) or two.is_below(one) or one.meet(two).is_empty else ANY
 
 
@@ -202,7 +204,7 @@ def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, dept
     """Return the maximum number of items of the arrays that satisfy both: less than the first position of which no item
     satisfies both. To depth 0, only items that must be there are compared."""
     one, two = left.arrays, right.arrays
-    if not depth and (one is EVERY.arrays or two is EVERY.arrays):
+    if (one is EVERY.arrays and two is EVERY.arrays) or (not depth and (one is EVERY.arrays or two is EVERY.arrays)):
         return ANY
     least = max(one.fewest, two.fewest)
     most = min(ANY if one.most is None else one.most, ANY if two.most is None else two.most)
@@ -224,7 +226,7 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
         return ANY
     if not one.absent.isdisjoint(two.needed) or not two.absent.isdisjoint(one.needed):
         return NONE
-    if normaliser.contradictions.member_differs(one, two):
+    if normaliser.contradictions.member_differs(one, two) or _exceed(one, two) or _exceed(two, one):
         return NONE
     if depth == 0:
         return ANY
@@ -248,6 +250,14 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
         if terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)])):
             return NONE
     return normaliser.contradictions.label(one, two) or ANY
+
+
+def _exceed(one: Objects, two: Objects) -> bool:
+    """Return True if objects of both must have two members of which those of the first have at most one."""
+    if not one.exclusive or not two.needed:
+        return False
+    needed = one.needed | two.needed
+    return any(len(names & needed) > 1 for names in one.exclusive)
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:

@@ -22,7 +22,7 @@ from ..read.keywords import KEYWORDS, TYPES, Role
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from .assertions import Assertions, asserted
-from .clauses import clauses, simplified
+from .clauses import clauses, exactly_one, names_only, simplified
 from .conjunction import (
     EVERY,
     AllOf,
@@ -158,13 +158,14 @@ class Normaliser(Assertions):
             assert found is not None
         return found
 
-    def _expanded(self, goal: Goal, *, is_tracked: bool) -> list[Conjunction] | None:
+    def _expanded(self, goal: Goal, *, is_tracked: bool, may_exceed: bool = False) -> list[Conjunction] | None:
         """Return the alternatives of a goal; None if there are more than `MAX_PRODUCT` of them.
 
         Args:
             goal: the goal.
             is_tracked: conditions on members become demands, where they can, instead of alternatives; then the result
                 is never None.
+            may_exceed: there may be more alternatives that speak of the names of members only.
         """
         done: list[Conjunction] = []
         steps: _Steps = None
@@ -251,7 +252,7 @@ class Normaliser(Assertions):
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
-                if not is_tracked and len(done) > MAX_PRODUCT:
+                if not is_tracked and len(done) > MAX_PRODUCT and not (may_exceed and names_only(done[-1])):
                     return None
                 if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
@@ -263,7 +264,7 @@ class Normaliser(Assertions):
         key = formula, types
         found = self._demands.get(key)
         if found is None:
-            alternatives = self._expanded((_of_types(types), formula), is_tracked=False)
+            alternatives = self._expanded((_of_types(types), formula), is_tracked=False, may_exceed=True)
             found = self._demands[key] = self._as_fact(alternatives) or formula
         return found
 
@@ -285,10 +286,16 @@ class Normaliser(Assertions):
         types = frozenset(allowed)
         if constrained.isdisjoint(_OBJECT) or not allowed.isdisjoint(_OBJECT):
             return Conjunction(types)
-        demands = clauses(tuple(alternatives), self._open_objects)
-        if demands is None:
-            return None
-        return Conjunction(types | _OBJECT, objects=Objects(any_exists=tuple(demands)))
+        of_objects = [each for each in alternatives if "object" in each.types]
+        objects = exactly_one(of_objects)
+        if objects is None:
+            demands = clauses(tuple(of_objects), self._open_objects)
+            if demands is None:
+                return None
+            pairs = [each.absent for each in demands if not each.options and len(each.absent) == 2]
+            others = [each for each in demands if each.options or len(each.absent) != 2]
+            objects = Objects(any_exists=tuple(others), exclusive=tuple(pairs))
+        return Conjunction(types | _OBJECT, objects=objects)
 
     def _holds_one(self, known: Conjunction, formula: AnyOf) -> bool:
         """Return True if `Contradictions.holds` shows that every value of an alternative satisfies one of the

@@ -199,6 +199,8 @@ class Contradictions:
             return False
         if asked.unevaluated or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
+        if any(len(names - have.absent) > 1 for names in asked.exclusive):
+            return False
         if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
             return False
         for asked_part in asked.parts:

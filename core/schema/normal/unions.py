@@ -43,6 +43,9 @@ def either(options: Sequence[Formula]) -> Formula:
             others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
         else:
             others.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
+    if len(absent) == 2:  # one of two members is missing: one fact, as there may be one for each pair of many names
+        others.append(fact("object", objects=Objects(exclusive=(frozenset(absent),))))
+        absent = {}
     merged: list[Formula] = []
     joinable: dict[frozenset[str], list[int]] = {}  # indices of the facts that may be joined, by their types
     for option in [*others, *absent.values()]:
