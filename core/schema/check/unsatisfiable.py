@@ -14,7 +14,7 @@ from ..keywords.objects import undeclared
 from ..lower.lowering import Lowering
 from ..read.keywords import KEYWORDS, Role, Shape
 from ..read.located import Located
-from ..scalars.numbers import MAX_DIGITS
+from ..scalars.numbers import MAX_BOUND, MAX_DIGITS
 
 #: Maximum number of smaller schemas that are tried to find the contradicting keywords.
 MAX_TRIALS = 40
@@ -193,8 +193,8 @@ class _Search:
         shown = _shown(schema, needed)
         if not needed.keys() - {"type", *NUMBER_BOUNDS} and any(map(_is_beyond_digits, needed.values())):
             most = (
-                f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it, or "
-                "with the exponent of a finite double"
+                f"numbers are written with at most {MAX_DIGITS} digits before the point ({MAX_BOUND} if a bound has as "
+                f"many) and {MAX_DIGITS} after it, or with the exponent of a finite double"
             )
             keyword = next(word for word in needed if word != "type")
             return self._error(
@@ -281,7 +281,7 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
 def _is_beyond_digits(value: Any) -> bool:
     """Return True for a bound that no number near it meets, because it would be too long."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and value != 0 and not 10**-MAX_DIGITS <= abs(value) < 10**MAX_DIGITS
+    return is_number and value != 0 and not 10**-MAX_DIGITS <= abs(value) < 10**MAX_BOUND
 
 
 def _shown(schema: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Terms of JSON numbers: their spellings, and exact comparison of decimal text with bounds and multiples.
 
-A number is written canonically (RFC 8259 section 6): no leading zeros, at most 30 digits before and 30 after the point;
+A number is written canonically (RFC 8259 section 6): no leading zeros, at most 30 digits before and 30 after the point
+(before it as many as a bound of the schema has, if these are more, so that no schema refuses its own bound);
 or in scientific notation with one digit before the point, as Python, JavaScript and C write it, and finite as a double.
 The limits on digits are ours, so that every number ends.
 """
@@ -16,12 +17,14 @@ from ...language.terms import Terms
 from ...unicode.charset import CharSet
 from .numbers import (
     EXACT_INTEGERS,
+    MAX_BOUND,
     MAX_DIGITS,
     MAX_EXACT,
     NumberRange,
     as_read,
     exact,
     in_digits,
+    is_kept,
     is_long,
     listed_multiples,
     short_divisor,
@@ -94,12 +97,12 @@ class Numbers:
         if what.fractional:
             parts = [self._fractional()]
         elif plain and (any_spelling or not what.integer):
-            parts = [self._plain_syntax(what.integer)]
+            parts = [self._plain_syntax(what.integer, what.digits)]
         else:
-            parts = [self._syntax(what.integer, any_spelling)]
+            parts = [self._syntax(what.integer, any_spelling, what.digits)]
         decimals = any_spelling or not what.integer
         # A multiple of 0.01 has two decimals; what a reader takes it for has no more, if it is spelled in few digits.
-        coarse = any(in_digits(step)[0] > 1 for step in what.multiples) or what.not_multiples
+        coarse = any(not is_kept(step) for step in what.multiples) or what.not_multiples
         if what.fractional or (decimals and coarse) or (what.exact and not what.integer) or what.not_multiples:
             # Readers of doubles must reach the same verdict.
             short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
@@ -173,12 +176,22 @@ class Numbers:
 
     # -- spelling ----------------------------------------------------------------------------------------------
 
-    def _syntax(self, integer: bool, any_spelling: bool) -> int:
-        key = ("number syntax", integer, any_spelling)
+    def _syntax(self, integer: bool, any_spelling: bool, digits: int = MAX_DIGITS) -> int:
+        key = ("number syntax", integer, any_spelling, digits)
         syntax = self.terms.memo.get(key)
         if syntax is None:
-            syntax = self.terms.memo[key] = self._make_syntax(integer, any_spelling)
+            terms = self.terms
+            syntax = self._make_syntax(integer, any_spelling)
+            if digits > MAX_DIGITS:
+                syntax = terms.alt([syntax, self._integers_of(digits)])
+            self.terms.memo[key] = syntax
         return syntax
+
+    def _integers_of(self, digits: int) -> int:
+        """Return the integers of at most so many digits, without a point or an exponent."""
+        terms = self.terms
+        whole = terms.seq(self.nonzero, terms.repeat(self.digit, 0, digits - 1))
+        return terms.seq(terms.repeat(self.minus, 0, 1), whole)
 
     def _make_syntax(self, integer: bool, any_spelling: bool) -> int:
         """Return the term of all numbers in JSON's spelling; of integers, with ``any_spelling`` those with a zero
@@ -204,13 +217,14 @@ class Numbers:
     def _whole(self) -> int:
         return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.any_digits)
 
-    def _plain_syntax(self, integer: bool) -> int:
+    def _plain_syntax(self, integer: bool, digits: int = MAX_DIGITS) -> int:
         """Return the numbers without an exponent; integers have at most zeros after the point."""
         terms = self.terms
         whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
         behind = terms.literal("0") if integer else self.digit
         fraction = terms.seq(self.point, terms.repeat(behind, 1, MAX_DIGITS))
-        return terms.sequence([terms.repeat(self.minus, 0, 1), whole, terms.repeat(fraction, 0, 1)])
+        plain = terms.sequence([terms.repeat(self.minus, 0, 1), whole, terms.repeat(fraction, 0, 1)])
+        return terms.alt([plain, self._integers_of(digits)]) if digits > MAX_DIGITS else plain
 
     def _fractional(self) -> int:
         """Return the numbers that are no integers: with a digit other than zero after the point, or with a normalised
@@ -317,7 +331,7 @@ class Numbers:
     def _plain(self, bound: Decimal, *, above: bool, strict: bool) -> int:
         terms = self.terms
         any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
-        if bound >= 10**MAX_DIGITS:  # no plain number has so many digits
+        if bound >= 10**MAX_BOUND:  # no plain number has so many digits
             return terms.EMPTY if above else terms.sequence([self.digit, self.any_digits, any_fraction])
         whole, _, fraction = format(bound, "f").partition(".")
         fraction = fraction.rstrip("0")

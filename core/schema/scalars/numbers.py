@@ -16,6 +16,10 @@ from math import ceil, floor, gcd, inf, lcm
 #: Maximum number of digits before the point, and after it.
 MAX_DIGITS = 30
 
+#: Maximum number of digits of the bounds that integers reach. (The greatest double, of 309 digits, is the bound of many
+#: schemas that mean none.)
+MAX_BOUND = 100
+
 #: Maximum number of significant digits at which different decimals are always different doubles (IEEE 754-2019,
 #: section 5.12.2).
 MAX_EXACT = 15
@@ -97,6 +101,15 @@ class NumberRange:
             multiples=_common(self.multiples + other.multiples),
             not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
             exact=self.exact,
+        )
+
+    @property
+    def digits(self) -> int:
+        """Maximum number of digits of an integer: at least those of the bounds, up to `MAX_BOUND`."""
+        bounds = (self.least, self.least_excluded), (self.most, self.most_excluded)
+        return max(
+            bound.adjusted() + 1 + strict if bound and MAX_DIGITS <= bound.adjusted() + 1 <= MAX_BOUND else MAX_DIGITS
+            for bound, strict in bounds
         )
 
     def is_below(self, other: NumberRange) -> bool:
@@ -185,7 +198,7 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
         return None
     else:
         nearest = low if low is not None and low > 0 else high if high is not None and high < 0 else 0
-        reach = min(MAX_NEAR, max(0, floor(10**MAX_DIGITS / step) - abs(nearest)))  # beyond, no number is written
+        reach = min(MAX_NEAR, max(0, floor(10**what.digits / step) - abs(nearest)))  # beyond, no number is written
         first = nearest - reach if low is None else max(low, nearest - reach)
         last = nearest + reach if high is None else min(high, nearest + reach)
     with localcontext() as context:
@@ -221,6 +234,14 @@ def short_divisor(step: Decimal) -> Decimal:
             numerator //= factor
             divisor *= factor
     return Decimal(divisor).scaleb(-places)
+
+
+def is_kept(step: Decimal) -> bool:
+    """Return True if a double that is read for a multiple of a step is one, however many digits the multiple has: for
+    halves, quarters and so on, as all doubles that are farther apart are multiples of them; and for powers of ten, of
+    which a text has few digits."""
+    fraction = Fraction(step)
+    return in_digits(step)[0] == 1 or (fraction.numerator == 1 and fraction.denominator.bit_count() == 1)
 
 
 def exact(value: float) -> Decimal:

@@ -73,7 +73,7 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "multipleOf": (
         {"multipleOf": 3},
         "multipleOf",
-        "decimals too; no exponents; fractions of at most 15 digits, unless the step is a power of ten; narrowed "
+        "decimals too; no exponents; fractions of at most 15 digits, unless the step is a power of ten, or 0.5, 0.25 and so on; narrowed "
         "beyond 1,000,000 residues: multiples near zero",
     ),
     "allOf": ({"allOf": [{"minimum": 1}, {"maximum": 5}]}, "allOf", ""),

@@ -81,6 +81,24 @@ def test_integers_have_one_spelling_unless_flexible() -> None:
     assert loose.matches("1.0") and loose.matches("1.50e3") and not loose.matches("1.5e0")
 
 
+@given(
+    st.integers(10**20, 10**100 - 1) | st.integers(25, 99).map(lambda size: 10**size),
+    st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
+    st.sampled_from(["integer", "number"]),
+    st.sampled_from([1, -1]),
+)
+def test_bounds_of_many_digits_are_reached(bound: int, keyword: str, kind: str, sign: int) -> None:
+    """Integers have as many digits as a bound has, up to 100, so that no schema refuses its own bound or the next
+    integer within it."""
+    schema = {"type": kind, keyword: sign * bound}
+    grammar = Grammar.from_json_schema(schema)
+    judge = jsonschema.Draft202012Validator(schema)
+    for value in range(sign * bound - 1, sign * bound + 2):
+        is_longer = len(str(abs(value))) > max(30, len(str(bound))) and keyword.startswith(("min", "max"))
+        assert is_longer or grammar.matches(str(value)) == judge.is_valid(value), value
+    assert grammar.narrowed == ()
+
+
 def test_digits_are_bounded() -> None:
     """A model cannot write digits for ever."""
     grammar = Grammar.from_json_schema({"type": "number"})
@@ -304,7 +322,8 @@ def test_numbers_that_need_an_exponent_are_counted_for_unique_items(least: float
 
 @given(STEPS, st.integers(-(10**29), 10**29), st.integers(0, 2))
 def test_multiples_of_decimals_have_any_number_of_digits(step: float, count: int, kind: int) -> None:
-    """All whole multiples of a step of decimals can be written, and all multiples of a power of ten."""
+    """All whole multiples of a step of decimals can be written, and all multiples of a power of ten, of a half, of a
+    quarter and so on."""
     jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed (the extra dev)")
     number = count * Decimal(repr(step)) if kind else Decimal(count)
     if kind == 2:
@@ -315,7 +334,7 @@ def test_multiples_of_decimals_have_any_number_of_digits(step: float, count: int
     is_matched = Grammar.from_json_schema({"multipleOf": step}).matches(text)
     judged = jsonschema_rs.is_valid({"multipleOf": step}, json.loads(text))
     assert judged or not is_matched
-    if "." not in text or step in (0.01, 1e-5):
+    if "." not in text or step in (0.01, 1e-5, 0.5, 0.25, 0.125):
         assert is_matched == judged
 
 
