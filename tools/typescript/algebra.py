@@ -18,6 +18,7 @@ from . import jsdoc
 from . import model as ts
 
 MAX_TYPE_DEPTH = 100
+MAX_TYPES = 50_000
 MAX_TYPE_ALTERNATIVES = 256
 NO_VALUES = "the intersection has no JSON values"
 _WRITE_OUT = "write the result out"
@@ -30,6 +31,7 @@ class TypeAlgebra:
         self._known: dict[ts.Type, ts.Type] = {}
         self._open: set[ts.Type] = set()
         self._depth = 0
+        self._count = 0
 
     def evaluated(self, type_: ts.Named | ts.Deferred) -> ts.Type:
         """Evaluate a name or an expression; by the class that reads syntax."""
@@ -39,10 +41,10 @@ class TypeAlgebra:
 
     @contextmanager
     def nested(self, at: ts.At) -> Iterator[None]:
-        """Count one level of nesting.
+        """Count one type, and one level of nesting.
 
         Raises:
-            LimitError: there are too many.
+            LimitError: there are too many of either.
         """
         if self._depth >= MAX_TYPE_DEPTH:
             raise LimitError(
@@ -50,6 +52,13 @@ class TypeAlgebra:
                 hint="give inner types names; a type must not be infinitely recursive",
                 place=at.source.place(at.node),
             )
+        if self._count >= MAX_TYPES:
+            raise LimitError(
+                f"more than {MAX_TYPES:,} types come of this text",
+                hint="give types interfaces instead of copies of their members",
+                place=at.source.place(at.node),
+            )
+        self._count += 1
         self._depth += 1
         try:
             yield

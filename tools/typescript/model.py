@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .jsdoc import Doc
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .modules import Declaration, Space
     from .source import Source
 
+_T = TypeVar("_T")
+
 
 @dataclass(frozen=True)
 class At:
@@ -25,6 +27,20 @@ class At:
 
     source: Source
     node: Node
+
+
+def _hashed_once(class_: type[_T]) -> type[_T]:
+    """Keep the hash of each instance: types share their parts, so `T` in `[T, T]` would be read once for each path."""
+    fresh = class_.__hash__
+
+    def kept(self: Any) -> int:
+        fields = self.__dict__
+        if "_hash" not in fields:
+            fields["_hash"] = fresh(self)
+        return int(fields["_hash"])
+
+    class_.__hash__ = kept  # type: ignore[method-assign, assignment]
+    return class_
 
 
 class Scope:
@@ -90,6 +106,7 @@ class Literal:
         return cls(kind, value, enum)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Array:
     """An array of any length."""
@@ -98,6 +115,7 @@ class Array:
     at: At | None = field(default=None, compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Element:
     """One place of a tuple; with ``rest``, any number of them."""
@@ -110,6 +128,7 @@ class Element:
     at: At | None = field(default=None, compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Tuple:
     """An array with a type for each place."""
@@ -117,6 +136,7 @@ class Tuple:
     elements: tuple[Element, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Property:
     """One property of an object type.
@@ -140,6 +160,7 @@ class Property:
     at: At | None = field(default=None, compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Index:
     """An index signature: properties whose names are of the type ``key``, `STRING` or `NUMBER`."""
@@ -150,6 +171,7 @@ class Index:
     at: At | None = field(default=None, compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Object:
     """An object type.
@@ -178,6 +200,7 @@ class Function:
     construct: bool = False
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Union:
     """Any of these; at least two."""
@@ -185,6 +208,7 @@ class Union:
     members: tuple[Type, ...]
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class AllOf:
     """An intersection that is not a simpler type."""
@@ -199,6 +223,7 @@ class Template:
     pattern: str
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Documented:
     """A type, and the comment before it."""
@@ -227,6 +252,7 @@ class Refused:
     unknown: At | None = None
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Deferred:
     """An expression that is evaluated when it is needed."""
@@ -235,6 +261,7 @@ class Deferred:
     scope: Scope
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Both:
     """An intersection that is evaluated when it is needed."""
@@ -243,6 +270,7 @@ class Both:
     at: At = field(compare=False)
 
 
+@_hashed_once
 @dataclass(frozen=True)
 class Named:
     """A declared type with its type arguments."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TYPE_INSTANCES = 500
 #: Maximum number of strings that a template type is written out as.
 MAX_TEMPLATE_VALUES = 64
+MAX_TEMPLATE_CHARS = 10_000
 
 _SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
 _ANY_TEXT = r"[\s\S]*"
@@ -364,6 +365,12 @@ class TypeReader(ObjectReader):
                 start = child.end_byte
             for piece in pieces:
                 pattern += piece[0][1] if len(piece) == 1 else f"(?:{'|'.join(one for _, one in piece)})"
+                if len(pattern) > MAX_TEMPLATE_CHARS:
+                    raise LimitError(
+                        f"the pattern of a template type has more than {MAX_TEMPLATE_CHARS:,} characters",
+                        hint="use string where a template repeats another one",
+                        place=scope.source.place(node),
+                    )
                 texts = [one for one, _ in piece if one is not None]
                 if values is None or len(texts) < len(piece) or len(values) * len(texts) > MAX_TEMPLATE_VALUES:
                     values = None

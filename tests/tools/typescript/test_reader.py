@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +189,33 @@ def test_errors_name_tool_and_parameter() -> None:
     assert "way" not in caught.value.message and "date-time" in str(caught.value.hint)
 
 
+_DOUBLING = [
+    ("type A0<T> = T;", "type NEXT<T> = LAST<[T, T]>;"),
+    ("type A0<T> = T;", "type NEXT<T> = LAST<{ a: T; b: T }>;"),
+    ("type A0 = { y: string };", "type NEXT = LAST & { x: LAST };"),
+    ("type A0 = { y: string };", "type NEXT = { x: LAST; z: LAST[] };"),
+    ("type A0 = `a${string}`;", "type NEXT = `${LAST}${LAST}`;"),
+    ("type A0 = 'a';", "type NEXT = `${LAST}${LAST}`;"),
+    ("type A0 = 'a' | 'b';", "type NEXT = LAST | `${LAST}-${LAST}`;"),
+    ("type A0 = [string];", "type NEXT = [...LAST, ...LAST];"),
+]
+
+
+class _CountedCalls:
+    """Counts the calls of Python functions."""
+
+    count = 0
+
+    def __enter__(self) -> None:
+        sys.setprofile(self._count)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _count(self, _frame: object, event: str, _argument: object) -> None:
+        self.count += event == "call"
+
+
 def test_limits() -> None:
     """Types without end, by nesting or by generics, are stopped."""
     with pytest.raises(LimitError, match="nested"):
@@ -197,6 +226,18 @@ def test_limits() -> None:
     with pytest.raises(LimitError, match="alternatives"):
         schema_from_typescript(f"type U = {union}; type T = U & U;", "T")
     assert schema_from_typescript("type T = " + " | ".join(f'"{i}"' for i in range(3000)) + ";")
+
+
+@pytest.mark.parametrize("levels", [20, 90])
+@pytest.mark.parametrize(("first", "level"), _DOUBLING)
+def test_types_that_double_at_each_level(first: str, level: str, levels: int) -> None:
+    """A type that has the type before it twice costs no work for each path: it is read, or refused by a limit."""
+    calls = _CountedCalls()
+    lines = [first, *(level.replace("NEXT", f"A{i + 1}").replace("LAST", f"A{i}") for i in range(levels))]
+    argument = "<string>" if "<T>" in level else ""
+    with calls, contextlib.suppress(LimitError):
+        schema_from_typescript("\n".join([*lines, f"type Root = A{levels}{argument};"]), "Root")
+    assert calls.count < 3_000_000
 
 
 def test_a_text_that_the_parser_does_not_finish() -> None:
