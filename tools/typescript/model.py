@@ -39,7 +39,7 @@ def _hashed_once(class_: type[_T]) -> type[_T]:
             fields["_hash"] = fresh(self)
         return int(fields["_hash"])
 
-    class_.__hash__ = kept  # type: ignore[method-assign, assignment]
+    class_.__hash__ = kept  # type: ignore[method-assign]
     return class_
 
 
