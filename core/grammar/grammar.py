@@ -26,6 +26,7 @@ from ..language.nodes import Nodes
 from ..masks.matcher import Constraint
 from ..pages import table
 from ..regex.starts import Starts, checked_starts, free_text_without
+from .choices import cases_build, distinct_build
 from .firsts import first_terms, schema_compiler
 from .notations import written
 from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
@@ -515,18 +516,7 @@ class Grammar:
         words = {checked_text(key, "a key of cases()").encode(): part for key, part in made.items()}
         key = ("cases", *made.items())
         name = _name(key, made.values())
-
-        def build(nodes: Nodes) -> int:
-            def case(word: bytes, part: Grammar) -> int:
-                rest = None if part._has_rules else nodes.known.get(part)
-                if rest is None:  # each part is built when a text has come to it
-                    as_empty = nodes.EPSILON if part._is_sure else None
-                    rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
-                return rest
-
-            return nodes.words({word: case(word, part) for word, part in words.items()})
-
-        return cls(once(name, build), key, parts=tuple(made.values()))
+        return cls(once(name, cases_build(words, name)), key, parts=tuple(made.values()))
 
     @classmethod
     def distinct(
@@ -542,25 +532,7 @@ class Grammar:
             )
         key = ("distinct", middle, min, most, *made)
         name = _name(key, (*made, middle))
-
-        def build(nodes: Nodes) -> int:
-            built = [part._node(nodes) for part in made]
-            between = middle._node(nodes)
-
-            def rest(used: frozenset[int]) -> int:
-                def expand() -> int:
-                    options = [nodes.EPSILON] if len(used) >= min else []
-                    lead = between if used else nodes.EPSILON
-                    if len(used) < most:
-                        unused = [index for index in range(len(made)) if index not in used]
-                        more = [nodes.seq(built[index], rest(used | {index})) for index in unused]
-                        options.append(nodes.seq(lead, nodes.alt(more)))
-                    return nodes.alt(options)
-
-                return nodes.lazy(("distinct", name, used), expand)
-
-            return rest(frozenset())
-
+        build = distinct_build(made, middle, min, most, name)
         return cls(once(name, build), key, parts=(*made, middle))
 
     @classmethod

@@ -1,0 +1,53 @@
+"""Nodes of choices whose parts are built when a text has come to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..language.nodes import Nodes
+
+if TYPE_CHECKING:
+    from .grammar import Grammar
+
+
+def cases_build(parts: Mapping[bytes, Grammar], name: Hashable) -> Callable[[Nodes], int]:
+    """Return the builder of words, each followed by its own part; ``name`` names the choice in a store."""
+
+    def build(nodes: Nodes) -> int:
+        def case(word: bytes, part: Grammar) -> int:
+            rest = None if part._has_rules else nodes.known.get(part)
+            if rest is None:  # each part is built when a text has come to it
+                as_empty = nodes.EPSILON if part._is_sure else None
+                rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
+            return rest
+
+        return nodes.words({word: case(word, part) for word, part in parts.items()})
+
+    return build
+
+
+def distinct_build(
+    parts: Sequence[Grammar], separator: Grammar, least: int, most: int, name: Hashable
+) -> Callable[[Nodes], int]:
+    """Return the builder of some of the parts, each at most once, in any order."""
+
+    def build(nodes: Nodes) -> int:
+        built = [part._node(nodes) for part in parts]
+        between = separator._node(nodes)
+
+        def rest(used: frozenset[int]) -> int:
+            def expand() -> int:
+                options = [nodes.EPSILON] if len(used) >= least else []
+                lead = between if used else nodes.EPSILON
+                if len(used) < most:
+                    unused = [index for index in range(len(built)) if index not in used]
+                    more = [nodes.seq(built[index], rest(used | {index})) for index in unused]
+                    options.append(nodes.seq(lead, nodes.alt(more)))
+                return nodes.alt(options)
+
+            return nodes.lazy(("distinct", name, used), expand)
+
+        return rest(frozenset())
+
+    return build
