@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     )
     from .generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
     from .generation.partial import Partial, PartialReader
-    from .grammar import Comparison, Grammar, Witness
+    from .grammar import Comparison, Example, Grammar, Witness
     from .grammar.constraint_cache import CacheStatistics, ConstraintCache
     from .live import AtLeast, AtMost, DaysFromToday, LiveValues, Values, given
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
@@ -117,6 +117,7 @@ __all__ = [
     "DaysFromToday",
     "DecodingError",
     "Event",
+    "Example",
     "Finish",
     "FinishReason",
     "ForbiddenToken",
@@ -205,7 +206,7 @@ _HOME = {
         "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
         "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
     ),
-    "grammar": "Comparison Grammar Witness",
+    "grammar": "Comparison Example Grammar Witness",
     "conversation.trace": "ForbiddenToken Trace TracedToken",
     "conversation.messages": "ImagePart Message Part ReasoningBlock Role TextPart ToolCall",
     "models": "AsyncRun AsyncStream Model RepeatedCall Run RunResult Stream load_model",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .comparison import Comparison, Witness
     from .constraint_cache import CacheStatistics, ConstraintCache
     from .data import is_grammar
+    from .examples import Example, edits
     from .grammar import Grammar
     from .sampling import random_text
 
@@ -20,8 +21,10 @@ __all__ = [
     "CacheStatistics",
     "Comparison",
     "ConstraintCache",
+    "Example",
     "Grammar",
     "Witness",
+    "edits",
     "is_grammar",
     "random_text",
 ]
@@ -33,6 +36,7 @@ if not TYPE_CHECKING:
             "comparison": "Comparison Witness",
             "constraint_cache": "CacheStatistics ConstraintCache",
             "data": "is_grammar",
+            "examples": "Example edits",
             "grammar": "Grammar",
             "sampling": "random_text",
         },

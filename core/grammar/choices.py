@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..language.nodes import Nodes
 
-if TYPE_CHECKING:
-    from .grammar import Grammar
 
-
-def cases_build(parts: Mapping[bytes, Grammar], name: Hashable) -> Callable[[Nodes], int]:
+def cases_build(parts: Mapping[bytes, Any], name: Hashable) -> Callable[[Nodes], int]:
     """Return the builder of words, each followed by its own part; ``name`` names the choice in a store."""
 
     def build(nodes: Nodes) -> int:
-        def case(word: bytes, part: Grammar) -> int:
-            rest = None if part._has_rules else nodes.known.get(part)
+        def case(word: bytes, part: Any) -> int:
+            rest: int | None = None if part._has_rules else nodes.known.get(part)
             if rest is None:  # each part is built when a text has come to it
                 as_empty = nodes.EPSILON if part._is_sure else None
                 rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
@@ -28,7 +25,7 @@ def cases_build(parts: Mapping[bytes, Grammar], name: Hashable) -> Callable[[Nod
 
 
 def distinct_build(
-    parts: Sequence[Grammar], separator: Grammar, least: int, most: int, name: Hashable
+    parts: Sequence[Any], separator: Any, least: int, most: int, name: Hashable
 ) -> Callable[[Nodes], int]:
     """Return the builder of some of the parts, each at most once, in any order."""
 

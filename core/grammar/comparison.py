@@ -168,7 +168,7 @@ def _answer(schema: Any, options: SchemaOptions, joined: Joined) -> Witness:
     nodes_of = partial(compiled.build, whole=True)
     program = Program(nodes_of, LazyAutomaton(seed=first_terms(compiled.document.has_common)))
     if not program.is_empty:
-        return Witness(_smallest(program))
+        return Witness(smallest(program))
     if program.store.nodes.limits:
         raise program.store.nodes.limits[0]
     if compiled.narrowed and not compiled.is_empty_without_narrowed():
@@ -181,7 +181,8 @@ def _answer(schema: Any, options: SchemaOptions, joined: Joined) -> Witness:
     return Witness()
 
 
-def _smallest(program: Program) -> str:
+def smallest(program: Program) -> str:
+    """Return a smallest text of a program that is not empty."""
     with program.lock:
         parts = program.store.shortest_completion(program.start, Written())
     return b"".join(part if isinstance(part, bytes) else b"" for part in parts).decode("utf-8", "replace")

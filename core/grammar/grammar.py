@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ..text_grammars.rules import ReadGrammar
     from ..vocabulary.vocabulary import Vocabulary
     from .comparison import Comparison
+    from .examples import Example
 
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
@@ -682,6 +683,29 @@ class Grammar:
         from .comparison import compared
 
         return compared(self, other)
+
+    # -- examples ----------------------------------------------------------------------------------------------
+
+    def examples(self, n: int, seed: int = 0, *, cover: bool = True) -> list[Example]:
+        """Return at most ``n`` different texts: the shortest, then a shortest one for each thing that the schema says
+        of values (enum values, optional members, options of unions, bounds), then random ones. Equal seeds draw
+        equally.
+
+        Args:
+            n: how many. If it is less than what can be shown, a random part of that is shown.
+            seed: of the random draw.
+            cover: False: random texts only.
+        """
+        from .examples import examples_of
+
+        return examples_of(self, n, seed, cover)
+
+    def counterexamples(self, n: int, seed: int = 0) -> list[Example]:
+        """Return at most ``n`` texts outside of the language, each one edit from an example: a member less or more, a
+        value of another type, a bound passed by one, a string changed in one character. Equal seeds draw equally."""
+        from .examples import counterexamples_of
+
+        return counterexamples_of(self, n, seed)
 
     # -- identity ----------------------------------------------------------------------------------------------
 

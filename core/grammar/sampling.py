@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..masks.promised import take
 from ..vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ..masks import Matcher
-    from .grammar import Grammar
+    from ..masks import Constraint, Matcher
 
 #: From this length on, in bytes, the shortest end is written.
 LENGTH = 400
@@ -37,13 +36,20 @@ for _table, _bytes, _weight in (
 _END = 8.0
 
 
+class Bindable(Protocol):
+    """A grammar (`grammar.Grammar`, which imports this module)."""
+
+    def bind(self, vocabulary: Vocabulary) -> Constraint:
+        """Return the grammar over the tokens of a vocabulary."""
+
+
 @cache
 def single_bytes() -> Vocabulary:
     """Return the vocabulary whose token ``b`` is the byte ``b``; token 256 ends a text."""
     return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 
 
-def random_text(grammar: Grammar, source: random.Random, length: int | None = None) -> str:
+def random_text(grammar: Bindable, source: random.Random, length: int | None = None) -> str:
     """Return a random text of a grammar; equal sources give equal texts.
 
     Args:

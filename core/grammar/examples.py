@@ -1,0 +1,367 @@
+"""Examples of a grammar by coverage of what its schema says, and texts one edit outside of it.
+
+What a schema says of values is a list of *goals*: each value of an ``enum``, each optional member present and absent,
+each option of a union, each bound. A goal is a schema: its example is the shortest text that satisfies it too.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from ..automaton.lazy_dfa import Program
+from ..basics.pauses import pause
+from ..errors import GrammarError, ToolGrammarError
+from ..json import resolve_local
+from ..regex.compile import regex_term
+from .comparison import Language, smallest
+from .sampling import Bindable, random_text, single_bytes
+
+if TYPE_CHECKING:
+    from ..schema import CompiledSchema, SchemaOptions
+
+#: Maximum number of goals of a schema, and of characters or items of an example for an upper bound.
+MAX_GOALS, MAX_SIZE = 2_000, 2_000
+
+#: Maximum number of random texts that are drawn for one more example.
+ATTEMPTS = 4
+
+#: Minimum number of edits of an example that are judged, if it has as many.
+MIN_EDITS = 100
+
+#: Words for an edit to a value of another type; there are more of them than of all others.
+OTHER_TYPE = "is of another type:"
+
+#: Bounds, each with the type that it is of, the bound that is opposite to it, and a shift.
+_BOUNDS = {
+    "minimum": ("number", "maximum", 0),
+    "maximum": ("number", "minimum", 0),
+    "exclusiveMinimum": ("number", "maximum", 1),
+    "exclusiveMaximum": ("number", "minimum", -1),
+    "minLength": ("string", "maxLength", 0),
+    "maxLength": ("string", "minLength", 0),
+    "minItems": ("array", "maxItems", 0),
+    "maxItems": ("array", "minItems", 0),
+    "minProperties": ("object", "maxProperties", 0),
+    "maxProperties": ("object", "minProperties", 0),
+}
+
+#: Any object, also where the options of a grammar close those that do not say otherwise.
+_OBJECT = {"type": "object", "additionalProperties": True}
+
+#: A pointer to what a goal is about, what is shown of it, and the schema of the values that show it.
+Goal = tuple[str, str, Any]
+
+
+class Drawn(Language, Bindable, Protocol):
+    """A grammar (`grammar.Grammar`, which imports this module)."""
+
+    def matches(self, data: bytes | str) -> bool:
+        """Return True if ``data`` is a text of the language."""
+
+    @classmethod
+    def _of_schema(cls, schema: Any, options: SchemaOptions) -> Any:
+        """Return the texts of a schema."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, and why it was chosen.
+
+    Attributes:
+        text: the text.
+        shows: what it shows, or what is wrong with it: a JSON pointer and some words, such as ``/unit is "C"``.
+    """
+
+    text: str
+    shows: str
+
+
+def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> list[Example]:
+    """Return examples of a grammar; see `Grammar.examples`."""
+    draw = random.Random(seed)
+    found, goals = _covering(grammar, count, draw) if cover else ({}, [])
+    compiled = _schema_of(grammar)
+    for _ in range(ATTEMPTS * count):
+        if len(found) >= count:
+            break
+        part = None
+        if compiled is not None and goals:
+            chosen = draw.sample(goals, min(len(goals), draw.randint(1, 3)))
+            part = _narrower(grammar, compiled, {"allOf": [goal for *_, goal in chosen]})
+        text = random_text(grammar if part is None else part, draw)
+        if grammar.matches(text):
+            found.setdefault(text, Example(text, "random"))
+    return list(found.values())
+
+
+def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
+    """Return texts one edit outside of a grammar; see `Grammar.counterexamples`."""
+    draw = random.Random(seed)
+    examples, _ = _covering(grammar, max(count, 1), draw)
+    found: dict[str, Example] = {}
+    outside = _outside(grammar)
+    for example in sorted(examples.values(), key=lambda each: len(each.text)):
+        pause()
+        edited = list(_edited_values(example.text) if _is_json(grammar) else _edited_texts(example.text))
+        for shows, text in draw.sample(edited, min(len(edited), max(MIN_EDITS, 2 * count))):
+            if shows not in found and outside(text):
+                found[shows] = Example(text, shows)
+    kept = list({each.text: each for each in found.values()}.values())
+    if len(kept) > count:
+        kept = sorted(draw.sample(kept, len(kept)), key=lambda each: OTHER_TYPE in each.shows)[:count]
+    return kept
+
+
+def _covering(grammar: Drawn, count: int, draw: random.Random) -> tuple[dict[str, Example], list[Goal]]:
+    """Return examples that show different things, by their texts, and all that can be shown."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise GrammarError(f"the number of examples is {count!r}", hint="give an integer of 0 or more")
+    grammar.check()
+    compiled = _schema_of(grammar)
+    goals = [] if compiled is None else list(islice(_goals(grammar.schema, grammar.schema), MAX_GOALS))
+    found: dict[str, Example] = {}
+    text = _shortest(grammar) if count else None
+    if text is not None:
+        found[text] = Example(text, "the shortest")
+    for where, words, goal in goals if count > len(goals) else draw.sample(goals, len(goals)):
+        if compiled is None or len(found) >= count:
+            break
+        text = _shortest(_narrower(grammar, compiled, goal), grammar)
+        if text is not None:
+            found.setdefault(text, Example(text, f"{where or '(root)'} {words}"))
+    return found, goals
+
+
+def edits(value: Any, where: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yield the values one edit away, each after a pointer to the edit and words for it."""
+    others: tuple[Any, ...] = (None, True, 0, 0.5, "", [], {})
+    for other in others:
+        if type(other) is not type(value):
+            yield where, f"{OTHER_TYPE} {json.dumps(other)}", other
+    if isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        near: list[Any] = [value - 1, value + 1, str(value)]
+    elif isinstance(value, str):
+        near = [value[:-1], value + (value[-1:] or "x"), value + "!", value.swapcase()]
+    elif isinstance(value, list):
+        near = [value[:-1], [*value, *(value[-1:] or [0])]]
+    else:
+        near = []
+    for changed in near:
+        if changed != value:
+            yield where, f"is {_short(changed)}", changed
+    if isinstance(value, dict):
+        for name in value:
+            yield where, f"lacks {name!r}", {key: inner for key, inner in value.items() if key != name}
+        yield where, "has an unknown member", {**value, _unused(value): 0}
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        for there, words, changed in edits(inner, f"{where}/{key}"):
+            copied = value.copy()
+            copied[key] = changed
+            yield there, words, copied
+
+
+# -- goals ---------------------------------------------------------------------------------------------------------
+
+
+def _goals(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> Iterator[Goal]:
+    """Yield what the values of a schema can show; references are followed once on each path."""
+    if not isinstance(schema, Mapping):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in seen:
+        with suppress(LookupError):  # in another document: its values are shown by the shortest and the random ones
+            yield from _goals(resolve_local(root, reference), root, seen | {reference})
+    yield from _goals_of_values(schema)
+    for keyword in ("anyOf", "oneOf"):
+        for index, option in enumerate(_list(schema, keyword)):
+            yield "", f"takes option {index + 1} of {keyword}", option
+            for where, words, goal in _goals(option, root, seen):
+                yield where, words, {"allOf": [option, goal]}
+    for part in _list(schema, "allOf"):
+        yield from _goals(part, root, seen)
+    if (condition := schema.get("if")) is not None:
+        for keyword, words, case in (("then", "meets", condition), ("else", "does not meet", {"not": condition})):
+            yield "", f"{words} the condition of if", case
+            for where, words, goal in _goals(schema.get(keyword), root, seen):
+                yield where, words, {"allOf": [case, goal]}
+    yield from _goals_of_members(schema, root, seen)
+    yield from _goals_of_items(schema, root, seen)
+
+
+def _goals_of_values(schema: Mapping[str, Any]) -> Iterator[Goal]:
+    for value in _list(schema, "enum"):
+        yield "", f"is {_short(value)}", {"enum": [value]}
+    types = schema.get("type")
+    if isinstance(types, list):
+        for name in types:
+            yield "", f"is of type {name}", {"type": name}
+    if "enum" not in schema and "boolean" in (types if isinstance(types, list) else [types]):
+        yield "", "is false", {"enum": [False]}
+        yield "", "is true", {"enum": [True]}
+    for keyword, (kind, opposite, shift) in _BOUNDS.items():
+        bound = schema.get(keyword)
+        if isinstance(bound, (int, float)) and not isinstance(bound, bool) and (kind == "number" or bound <= MAX_SIZE):
+            yield "", f"is at {keyword} {bound}", {"type": kind, opposite: bound + shift}
+
+
+def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
+    declared, required = schema.get("properties"), _list(schema, "required")
+    members = dict(declared) if isinstance(declared, Mapping) else {}
+    optional = [name for name in members if name not in required]
+    if optional:
+        yield "", "has all members", {**_OBJECT, "required": list(members)}
+    for name in optional:
+        yield "", f"lacks {name!r}", {**_OBJECT, "properties": {name: {"not": {}}}}
+    others = schema.get("patternProperties")
+    for pattern, inner in others.items() if isinstance(others, Mapping) else ():
+        name = _name_of(pattern)
+        if name is not None:
+            optional.append(name)
+            members.setdefault(name, inner)
+    if isinstance(schema.get("additionalProperties"), Mapping):
+        name = _unused(members)
+        optional.append(name)
+        members[name] = schema["additionalProperties"]
+    for name, inner in members.items():
+        held: dict[str, Any] = {**_OBJECT, "required": [name]}
+        if name in optional:
+            yield "", f"has {name!r}", held
+        for where, words, goal in _goals(inner, root, seen):
+            yield f"/{name}{where}", words, {**held, "properties": {name: goal}}
+
+
+def _goals_of_items(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
+    before = _list(schema, "prefixItems") or _list(schema, "items")
+    keyword = "prefixItems" if _list(schema, "prefixItems") else "items"
+    for index, inner in enumerate(before):
+        for where, words, goal in _goals(inner, root, seen):
+            yield (
+                f"/{index}{where}",
+                words,
+                {
+                    "type": "array",
+                    "minItems": index + 1,
+                    keyword: [*({} for _ in range(index)), goal],
+                },
+            )
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        held: dict[str, Any] = {"type": "array", "minItems": len(before) + 1}
+        if before:
+            held["prefixItems"] = [{} for _ in before]
+        yield "", "has an item", held
+        for where, words, goal in _goals(items, root, seen):
+            yield f"/{len(before)}{where}", words, {**held, "items": goal}
+
+
+def _name_of(pattern: Any) -> str | None:
+    """Return a shortest name that matches a pattern; None if there is none, or it is not known."""
+    try:
+        program = Program(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=False)))
+        return None if program.is_empty else smallest(program)
+    except ToolGrammarError:
+        return None
+
+
+def _unused(members: Mapping[str, Any]) -> str:
+    name = "unknown"
+    while name in members:
+        name += "_"
+    return name
+
+
+def _list(schema: Mapping[str, Any], keyword: str) -> list[Any]:
+    value = schema.get(keyword)
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+
+
+def _schema_of(grammar: Drawn) -> CompiledSchema | None:
+    return cast("CompiledSchema", grammar._key[1]) if _is_json(grammar) else None
+
+
+def _is_json(grammar: Drawn) -> bool:
+    return grammar.schema is not None and grammar._key[0] == "schema"
+
+
+def _narrower(grammar: Drawn, compiled: CompiledSchema, goal: Any) -> Drawn | None:
+    """Return the texts of a schema that satisfy a goal too; None if there are none, or it cannot be enforced."""
+    schema = grammar.schema
+    if not isinstance(schema, Mapping):
+        return None
+    others = dict(schema)
+    parts = [{"$ref": others.pop("$ref")}] if "$ref" in others else []  # before Draft 2019-09 it stands alone
+    others["allOf"] = [*_list(schema, "allOf"), *parts, goal]
+    try:
+        asked: Drawn = grammar._of_schema(others, compiled.options)
+        asked.check()
+    except (ToolGrammarError, RecursionError):
+        return None
+    return asked
+
+
+def _shortest(grammar: Drawn | None, also: Drawn | None = None) -> str | None:
+    """Return the shortest text of a grammar; None if there is none, or if another grammar does not have it."""
+    if grammar is None:
+        return None
+    try:
+        text = grammar.bind(single_bytes()).matcher().shortest_completion().decode("utf-8", "replace")
+    except (ToolGrammarError, RecursionError):
+        if also is None:
+            raise
+        return None
+    return text if also is None or also.matches(text) else None
+
+
+def _outside(grammar: Drawn) -> Callable[[str], bool]:
+    """Return a function that is true only of texts that are no texts of a grammar, nor of its schema."""
+    compiled = _schema_of(grammar)
+    if compiled is None:
+        return lambda text: not grammar.matches(text)
+    # The order of members, as it is written here, is no reason.
+    wide = grammar._of_schema(grammar.schema, replace(compiled.options, property_order="any"))
+    if not grammar.narrowed:
+        return lambda text: not wide.matches(text) and not grammar.matches(text)
+    from ..schema import SchemaOptions, compile_schema
+    from ..schema.joined import Joined
+
+    # A narrowed grammar lacks valid texts, but those of the complement are invalid.
+    try:
+        options = SchemaOptions(formats=compiled.options.formats)
+        joined = Joined(compile_schema(True, options).document, compiled.document)
+        complement = grammar._of_schema(joined.only(0), replace(options, property_order="any"))
+        complement.check()
+    except (ToolGrammarError, RecursionError):
+        return lambda text: False
+    return lambda text: complement.matches(text) and not wide.matches(text) and not grammar.matches(text)
+
+
+def _edited_values(text: str) -> Iterator[tuple[str, str]]:
+    for where, words, value in edits(json.loads(text)):
+        yield f"{where or '(root)'} {words}", json.dumps(value, ensure_ascii=False)
+
+
+def _edited_texts(text: str) -> Iterator[tuple[str, str]]:
+    for index in range(len(text) + 1):
+        yield f"{text[:index]!r} and one more", f"{text[:index]}{text[index - 1 : index] or 'x'}{text[index:]}"
+        if index < len(text):
+            yield f"{text[:index]!r} without the next", text[:index] + text[index + 1 :]
+            yield (
+                f"{text[:index]!r} and another",
+                f"{text[:index]}{'~' if text[index] != '~' else 'x'}{text[index + 1 :]}",
+            )
