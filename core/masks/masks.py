@@ -275,6 +275,12 @@ class Masks:
             while todo:
                 node, low, high, depth = todo.pop()
                 name = names[low]
+                if low + 1 == high:  # one name: no more ranges to divide
+                    while depth < len(name) and node >= 0:
+                        node = trie.child_by(node, name[depth])
+                        depth += 1
+                    if node < 0:
+                        continue
                 if len(name) == depth:  # the first of those that begin with it
                     tokens: list = []
                     for i in range(trie.first[node], trie.first[node + trie.size[node]]):
