@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +109,75 @@ def test_a_running_server(folder: Path) -> None:
     code, output, _ = invoke("diff", command, command)
     assert code == 0
     assert "5 compared: 5 same" in output
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """Serve the MCP server of the tests over HTTP; yield its URL."""
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from ..tools.mcp_server import make_server
+
+    manager = StreamableHTTPSessionManager(app=make_server(), stateless=True)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await manager.handle_request(scope, receive, send)
+            return
+        await receive()
+        async with manager.run():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+def test_a_server_at_a_url(folder: Path) -> None:
+    """The tools of an MCP server at a URL are those of the same server that a command starts."""
+    with served() as url:
+        code, output, _ = invoke("diff", url, f"{sys.executable} {SERVER}")
+    assert code == 0
+    assert "5 compared: 5 same" in output
+
+
+def test_declarations_of_typescript(folder: Path) -> None:
+    """Functions of a TypeScript file are compared as tools: an optional parameter more is fine, a required one breaks."""
+    said = "/** Search. */\nexport declare function search(query: string{}): Promise<string[]>;\n"
+    for name, more in {"old.ts": "", "wider.ts": ", limit?: number", "new.ts": ", limit: number"}.items():
+        (folder / name).write_text(said.format(more), encoding="utf-8")
+    assert invoke("diff", "old.ts", "wider.ts")[0] == 0
+    code, output, _ = invoke("diff", "old.ts", "new.ts")
+    assert code == 1
+    assert 'breaks this call: {"query": ""}' in output
+    assert "'limit' is a required property" in output
+
+
+def test_objects_of_modules(folder: Path) -> None:
+    """``module:object`` compares one class or function of a Python module with another, both closed."""
+    (folder / "contracts_of_tests.py").write_text(
+        "from pydantic import BaseModel\n\nclass Old(BaseModel):\n    number: int\n\n"
+        "class Wider(Old):\n    note: str = ''\n\nclass New(Old):\n    note: str\n\n"
+        "def add(a: int, b: int = 0) -> int:\n    return a + b\n\n"
+        "def add_all(a: int, b: int) -> int:\n    return a + b\n",
+        encoding="utf-8",
+    )
+    assert invoke("diff", "contracts_of_tests:Old", "contracts_of_tests:Wider")[0] == 0
+    assert invoke("diff", "contracts_of_tests:Wider", "contracts_of_tests:Old")[0] == 1
+    code, output, _ = invoke("diff", "contracts_of_tests:Old", "contracts_of_tests:New")
+    assert code == 1
+    assert 'breaks this call: {"number": 0}' in output
+    assert invoke("diff", "contracts_of_tests:add_all", "contracts_of_tests:add")[0] == 0
+    assert invoke("diff", "contracts_of_tests:add", "contracts_of_tests:add_all")[0] == 1
