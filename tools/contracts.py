@@ -112,7 +112,7 @@ class Contract:
     Attributes:
         name: its name.
         arguments: what it takes.
-        result: what it gives; None: it does not say.
+        result: what it gives; None: it does not say; an error: that cannot be read.
     """
 
     name: str
@@ -123,7 +123,13 @@ class Contract:
 def contract_of(tool: Tool, *, is_open: bool) -> Contract:
     """Return what is compared of a tool, with live values left out; ``is_open``: objects take undeclared members."""
     parameters = tool.readable.of_today().parameters
-    return Contract(tool.name, parameters if is_open else close_objects(parameters), tool.output_schema)
+    result: Any = tool.output_schema
+    if result is None and tool.answers is not None:
+        try:
+            result = tool.answers()
+        except ToolGrammarError as error:
+            result = error
+    return Contract(tool.name, parameters if is_open else close_objects(parameters), result)
 
 
 def compared_contracts(old: Iterable[Contract], new: Iterable[Contract], *, formats: bool = True) -> ToolChanges:
@@ -182,6 +188,9 @@ class _Side:
         self.undecided: list[ToolGrammarError] = []
         self.is_same = False
         try:
+            for schema in (first, second):
+                if isinstance(schema, ToolGrammarError):
+                    raise schema
             one, other = (Grammar.from_json_schema(schema, formats=formats) for schema in (first, second))
         except ToolGrammarError as error:
             self.undecided.append(error)

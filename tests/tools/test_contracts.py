@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 from typing import Any
 
@@ -12,6 +13,7 @@ from jsonschema import Draft202012Validator
 from toolgrammar.core import Grammar
 from toolgrammar.core.grammar import random_text
 from toolgrammar.tools import Tool, ToolChange, ToolSet
+from toolgrammar.tools.mcp import tools_to_mcp
 
 from ..schemas import random_schema
 
@@ -67,6 +69,88 @@ def test_results_are_covariant() -> None:
     assert "/text" in broken.breaks[0].reason
     assert change(tool(output=text), tool()).verdict == "breaks"
     assert change(tool(), tool(output=text)).verdict == "same"
+
+
+PET = {
+    "type": "object",
+    "properties": {"id": {"type": "integer", "readOnly": True}, "secret": {"type": "string", "writeOnly": True}},
+    "required": ["id", "secret"],
+}
+
+
+def api(responses: Any, version: str = "3.1.0", schema: Any = PET) -> ToolSet:
+    """Return the one operation of an OpenAPI document with these responses; a schema is that of JSON with status 200."""
+    if not all(str(status)[:1] in "2345d" for status in responses):
+        responses = {200: {"content": {"application/json": {"schema": responses}}}}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Pet"}}}}
+    operation = {"operationId": "find", "requestBody": body, "responses": responses}
+    parts = {"schemas": {"Pet": schema}, "responses": {"Text": {"content": {"text/plain": {}}}}}
+    return ToolSet.from_any({"openapi": version, "paths": {"/x": {"post": operation}}, "components": parts})
+
+
+def given(schema: Any, media: str = "application/json") -> Any:
+    """Return a response with a body."""
+    return {"content": {media: {"schema": schema}}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "result"),
+    [
+        ({"type": ["integer", "null"]}, {"type": "integer"}, "compatible", None),
+        ({"type": "integer"}, {"type": ["integer", "null"]}, "breaks", None),
+        ({200: given(WORD)}, {200: given(WORD), 404: given(COUNT), "default": given(COUNT)}, "same", None),
+        ({200: given(WORD)}, {200: given(WORD), "201": given(COUNT, "application/vnd.x+json")}, "breaks", 0),
+        ({"2XX": given(COUNT)}, {"default": given(COUNT)}, "same", None),
+        ({200: given(COUNT)}, {200: given(COUNT), 204: {}}, "breaks", ""),
+        ({200: given(COUNT)}, {200: given(COUNT), 202: {"description": "Later."}}, "same", None),
+        ({200: given(COUNT)}, {200: given(COUNT), 203: {"$ref": "#/components/responses/Text"}}, "breaks", ""),
+        ({204: {}}, {200: given(COUNT)}, "same", None),
+        ({200: given(COUNT)}, {200: {"description": "Done."}}, "breaks", None),
+        ({200: given({})}, {200: given(COUNT)}, "compatible", None),
+    ],
+)
+def test_answers_of_openapi_are_covariant(old: Any, new: Any, verdict: str, result: Any) -> None:
+    """The JSON of all responses of success is what a caller receives: it may become less, and not more."""
+    (found,) = api(old).compare(api(new))
+    assert found.verdict == verdict
+    assert [(each.kind, each.value) for each in found.breaks] == ([("result", result)] if verdict == "breaks" else [])
+
+
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+def test_one_schema_of_requests_and_answers(version: str) -> None:
+    """What is ``readOnly`` counts in answers only, and what is ``writeOnly`` in requests only; ``nullable`` is read."""
+    answer = {200: given({"$ref": "#/components/schemas/Pet"})}
+
+    def changed(name: str, schema: Any) -> ToolChange:
+        newer = {**PET, "properties": {**PET["properties"], name: schema}}  # type: ignore[dict-item]
+        (found,) = api(answer, version).compare(api(answer, version, newer))
+        return found
+
+    broken = changed("id", {"type": "integer", "readOnly": True, "nullable": True})
+    assert [(each.kind, each.value) for each in broken.breaks] == [("result", {"id": None})]
+    broken = changed("secret", {"type": "string", "writeOnly": True, "minLength": 1})
+    assert [(each.kind, each.value) for each in broken.breaks] == [("call", {"body": {"secret": ""}})]
+
+
+def test_answers_of_swagger() -> None:
+    """The schema beside a response of Swagger 2 is that of its JSON."""
+
+    def tools(schema: Any) -> ToolSet:
+        operation = {"operationId": "find", "responses": {"200": {"description": "A word.", "schema": schema}}}
+        return ToolSet.from_any({"swagger": "2.0", "paths": {"/x": {"get": operation}}})
+
+    assert tools({"type": "string"}).compare(tools({"type": "string", "maxLength": 3})).compatible is True
+    assert tools({"type": "string", "maxLength": 3}).compare(tools({"type": "string"})).compatible is False
+
+
+def test_answers_that_cannot_be_read() -> None:
+    """A document whose answers cannot be read has its tools, which promise nothing to MCP; what breaks is undecided."""
+    bad = api({200: given({"$ref": "#/components/schemas/None"})})
+    (found,) = api({200: given(WORD)}).compare(bad)
+    assert found.verdict == "undecided"
+    assert "components/schemas/None" in str(found.undecided[0])
+    assert pickle.loads(pickle.dumps(bad["find"])) == bad["find"]
+    assert "outputSchema" not in tools_to_mcp(api({200: given(WORD)}))["tools"][0]
 
 
 def test_tools_that_come_go_and_are_renamed() -> None:

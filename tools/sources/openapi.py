@@ -3,7 +3,8 @@
 Each parameter (path, query, header, cookie) is a property of the arguments under its own name; of two parameters with
 the same name, the later one is ``PLACE_NAME`` (``query_id``). The request body is one property, ``body``
 (``request_body`` if a parameter has the name ``body``), so that its schema may be of any type. Properties marked
-``readOnly`` are left out, as the specification demands for requests.
+``readOnly`` are left out, as the specification demands for requests. The schema of the answers, without properties
+marked ``writeOnly``, is read only when asked for: nobody promises it to the caller of a tool.
 
 An operation that cannot be a tool (its body is a file, say) is left out, and the result says which and why. A request
 is sent only through a client or to a base URL that the caller gives, never to the servers that a document names.
@@ -17,6 +18,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -45,7 +47,10 @@ _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
 _MAX_LISTED = 20
 #: Maximum number of objects and lists around a part of a schema; `to_json_schema` has the limit of schemas.
 _MAX_NESTED = 3 * MAX_DEPTH
-#: Maximum number of parts of a document that are searched for read-only properties of the schemas that include them.
+#: Responses that have no body, what that gives, and what another media type than JSON gives.
+_WITHOUT_CONTENT = ("204", "205")
+_EMPTY, _TEXT = {"const": ""}, {"type": "string"}
+#: Maximum number of parts of a document that are searched for unsent properties of the schemas that include them.
 _MAX_INHERITED = 500_000
 
 _logger = logging.getLogger("toolgrammar.openapi")
@@ -198,12 +203,40 @@ class _Operation:
             "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
             function=None if sender is None else sender.function(request_of),
             optional=optional,
+            answers=self.answers,
         )
         return tool.changed(parameters=self.document.standalone(schema, self.pointer))
 
     def _resolve(self, source: Any) -> Mapping[str, Any]:
         """Return an object of the document, after its references."""
         return self.document.resolve(source, self.pointer)
+
+    def answers(self) -> dict[str, Any] | None:
+        """Return the schema of what the operation gives where it succeeds, as `Sender` decodes it; None: nothing says
+        that it is JSON.
+
+        Raises:
+            SchemaError: it cannot be read.
+            LimitError: it is too large.
+        """
+        responses = self._resolve(self.body.get("responses"))
+        good = [status for status in responses if str(status).startswith("2")] or ["default"]
+        stated = [self._answer(str(status), self._resolve(responses.get(status))) for status in good]
+        options = [schema for schema in stated if schema is not None]
+        if all(schema is _TEXT or schema is _EMPTY for schema in options):
+            return None
+        schema = options[0] if len(options) == 1 and isinstance(options[0], dict) else {"anyOf": options}
+        return self.document.of_answers.standalone(schema, f"{self.pointer}/responses")
+
+    def _answer(self, status: str, response: Mapping[str, Any]) -> Any:
+        """Return the schema of one response; None: nothing is said of it."""
+        content = response.get("content")
+        if self.document.swagger and "schema" in response:
+            content = {"application/json": response}
+        if not isinstance(content, Mapping) or not content:
+            return _EMPTY if status in _WITHOUT_CONTENT else None
+        entry = next((entry for media, entry in content.items() if is_json(str(media))), _TEXT)
+        return entry if entry is _TEXT else entry.get("schema", True) if isinstance(entry, Mapping) else True
 
     def _merged_parameters(self) -> list[Mapping[str, Any]]:
         """Return the operation's parameters, and those of its path that it does not redeclare."""
@@ -307,7 +340,8 @@ def _described(schema: Any, description: Any) -> Any:
 class _Document:
     """A document and the references in it."""
 
-    def __init__(self, document: Mapping[str, Any]) -> None:
+    def __init__(self, document: Mapping[str, Any], unsent: str = "readOnly") -> None:
+        self.unsent = unsent  # the mark of properties that are not sent
         version, swagger = document.get("openapi"), document.get("swagger")
         if isinstance(version, str) and version.startswith("3."):
             self.swagger = False
@@ -324,6 +358,11 @@ class _Document:
         self._names: dict[str, str] = {}  # reference -> name in $defs
         self._definitions: dict[str, tuple[Any, tuple[str, ...]]] = {}  # reference -> schema, references in it
         self._inherited = 0  # parts that were searched for properties of others
+
+    @cached_property
+    def of_answers(self) -> _Document:
+        """The document with its schemas as those of answers."""
+        return _Document(self.document, "writeOnly")
 
     def operations(self) -> Iterator[_Operation | SchemaError]:
         """Yield every operation in order; for a path item that cannot be read, its error."""
@@ -420,7 +459,7 @@ class _Document:
         return self._names[reference]
 
     def _read(self, schema: Any, pointer: str) -> tuple[Any, tuple[str, ...]]:
-        """Return a schema of the document as JSON Schema for requests, and the references in it, in order."""
+        """Return a schema of the document as JSON Schema, and the references in it, in order."""
         references: dict[str, None] = {}
 
         def walk(part: Any, depth: int, unsent: frozenset[str] = frozenset()) -> Any:
@@ -436,7 +475,7 @@ class _Document:
                 result["$ref"] = f"#/$defs/{escape(self._name(part['$ref']))}"
                 if not self.siblings:
                     return result
-            unsent = unsent | self._read_only(part, pointer)
+            unsent = unsent | self._unsent(part, pointer)
             for key, value in part.items():
                 if (key == "$ref" and isinstance(value, str)) or key in _DROPPED or str(key).startswith("x-"):
                     continue
@@ -456,7 +495,7 @@ class _Document:
         except RecursionError:  # the caller's own stack was deep already
             raise _too_deep(pointer) from None
 
-    def _read_only(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
+    def _unsent(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
         """Return the names of properties that are not sent, those under ``allOf`` included."""
         if not ("properties" in schema or "allOf" in schema or "$ref" in schema):
             return frozenset()
@@ -478,7 +517,7 @@ class _Document:
             pause()
             properties, parts = part.get("properties"), part.get("allOf")
             for name, sub in properties.items() if isinstance(properties, Mapping) else ():
-                if isinstance(sub, Mapping) and self.resolve(sub, pointer).get("readOnly") is True:
+                if isinstance(sub, Mapping) and self.resolve(sub, pointer).get(self.unsent) is True:
                     names.add(name)
             queue += parts if isinstance(parts, list) else []
         return frozenset(names)
