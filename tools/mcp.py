@@ -210,6 +210,21 @@ class McpServer:
         """The server's tools, as listed when the block was entered. Each is an async function."""
         return self._tools
 
+    def answer(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to a call as the server gives it: a ``CallToolResult`` as a dict, not yet judged.
+
+        Raises:
+            ToolTimeoutError: it takes more than ``call_timeout``.
+            Exception: what the ``mcp`` package raises: an error of the protocol, a closed connection, a malformed
+                result, or one that does not match the tool's output schema.
+        """
+        session = self._session
+        if session is None or not self._loop.is_running:
+            raise ToolCallError("the MCP server is not running", hint="ask inside the with block")
+        work = _in_time(session.call_tool(name, dict(arguments)), name, self._call_timeout)
+        body: dict[str, Any] = self._loop.submit(work).result().model_dump(mode="json", by_alias=True)
+        return body
+
     def __enter__(self) -> McpServer:
         if self._loop.is_running:
             raise ToolCallError("the server is already running", hint="make another McpServer")

@@ -14,6 +14,7 @@ from .commands import Group, add
 from .demo import demo
 from .diff import diff
 from .doctor import doctor
+from .fuzz import fuzz
 from .match import match
 from .model import app as model
 from .models import models
@@ -70,6 +71,13 @@ add(
     diff,
     "toolgrammar diff HEAD~1:tools.json tools.json",
     'toolgrammar diff "npx -y my-mcp-server@1.2.0" "node dist/index.js" --json',
+    rich_help_panel=SCHEMAS,
+)
+add(
+    app,
+    fuzz,
+    'toolgrammar fuzz "node dist/index.js" --junit fuzz.xml',
+    "toolgrammar fuzz http://127.0.0.1:8000/mcp --tool create_note",
     rich_help_panel=SCHEMAS,
 )
 add(app, sample, "toolgrammar sample schema.json -n 10 --seed 3", rich_help_panel=SCHEMAS)

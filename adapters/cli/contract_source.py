@@ -15,6 +15,7 @@ from .source import executed, load, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.tools import ToolSet
+    from toolgrammar.tools.mcp import McpServer
 
 #: Members of a dict that is a tool, or holds tools; a dict with none of them is a JSON Schema.
 _OF_TOOLS = {"openapi", "swagger", "tools", "functions", "function", "function_declarations", "functionDeclarations"}
@@ -103,11 +104,14 @@ def _http_client(url: str) -> Any:
 
 def _served(address: str | list[str]) -> ToolSet:
     """Return the tools of an MCP server at a URL, or of one that a command starts."""
+    with server_at(address) as server:
+        return server.tools
+
+
+def server_at(address: str | list[str], call_timeout: float | None = None) -> McpServer:
+    """Return a connection to an MCP server at a URL, or to one that a command starts; it is not yet open."""
     from toolgrammar.tools.mcp import McpServer
 
     if isinstance(address, str):
-        server = McpServer(lambda: _http_client(address))
-    else:
-        server = McpServer.stdio(address[0], address[1:])
-    with server:
-        return server.tools
+        return McpServer(lambda: _http_client(address), call_timeout=call_timeout)
+    return McpServer.stdio(address[0], address[1:], call_timeout=call_timeout)

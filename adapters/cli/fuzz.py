@@ -1,0 +1,121 @@
+"""``toolgrammar fuzz``: does an MCP server keep its word?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from .contract_source import server_at
+from .output import AsJson, console, fail, located, print_json, working, writable
+
+if TYPE_CHECKING:
+    from toolgrammar.tools.fuzzing import FuzzedTool, FuzzReport
+
+#: Hosts to which calls are sent without being named.
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+#: Maximum number of characters of a call that are shown.
+MAX_SHOWN = 300
+
+_COLOURS = {"fails": "bold red", "left out": "yellow", "holds": "green"}
+
+
+def fuzz(
+    server: Annotated[str, typer.Argument(help="The command of an MCP server, which is executed, or its URL.")],
+    tool: Annotated[
+        list[str] | None, typer.Option("--tool", help="A tool to call, destructive or not; may be repeated.")
+    ] = None,
+    destructive: Annotated[bool, typer.Option("--destructive", help="Call tools that may destroy something.")] = False,
+    calls: Annotated[int, typer.Option(min=1, help="Maximum number of calls of one tool.")] = 200,
+    seconds: Annotated[float, typer.Option(min=0, help="Maximum number of seconds of the run.")] = 120.0,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Number of seconds after which a call hangs.")] = 10.0,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of calls.")] = 0,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="Another host than this machine; may be repeated.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit XML.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Call the tools of an MCP server at the borders of their schemas: valid calls must be answered as the output
+    schema says, and calls just outside must be refused. Each failure is shown by a smallest call.
+
+    Tools are called only if they say that they are read-only or not destructive, unless they are named.
+
+    Exit code: 0 no failure, 1 some failure, 2 no tool was called.
+    """
+    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.tools.fuzzing import fuzz as fuzzed
+
+    writable(junit)
+    address = _address(server, allow_host or [])
+    try:
+        with working(f"calling the tools of {server}"):
+            report = fuzzed(
+                lambda: server_at(address, timeout),
+                names=tool or (),
+                destructive=destructive,
+                calls=calls,
+                seconds=seconds,
+                seed=seed,
+            )
+    except ToolGrammarError as error:
+        fail(f"{server}: {located(error)}", error.hint)
+    if junit is not None:
+        junit.write_text(report.to_junit(), encoding="utf-8")
+    if as_json:
+        print_json({"seed": seed, **report.to_dict()})
+    else:
+        _show(report)
+    if not any(each.calls for each in report.tools):
+        fail("no tool was called", "name tools by --tool, or call all by --destructive")
+    raise typer.Exit(1 if report.failed else 0)
+
+
+def _address(server: str, allowed: list[str]) -> str | list[str]:
+    """Return the URL of a server on an allowed host, or the words of a command."""
+    if not server.startswith(("http://", "https://")):
+        return shlex.split(server) or fail("the command of the server is empty", "give a command, or a URL")
+    host = urlsplit(server).hostname or ""
+    if host not in (*LOCAL, *allowed):
+        fail(f"{host} is not this machine", f"if you may send it calls, --allow-host {host}")
+    return server
+
+
+def _show(report: FuzzReport) -> None:
+    """Print the report for people."""
+    from rich.text import Text
+
+    to = console()
+    counts: dict[str, int] = {}
+    for tool in report.tools:
+        verdict = "fails" if tool.failures else "left out" if tool.left_out else "holds"
+        counts[verdict] = counts.get(verdict, 0) + 1
+        to.print(Text.assemble((f"{verdict:11}", _COLOURS[verdict]), (tool.name, "bold")))
+        for line in _lines(tool):
+            to.print(Text(f"    {line}"))
+    if any(tool.left_out == "it may destroy something" for tool in report.tools):
+        to.print(Text("tools that may destroy something are called by --tool NAME, or all by --destructive", "dim"))
+    total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    to.print(Text(f"{len(report.tools)} tools: {total}" if counts else "the server has no tools", "dim"))
+
+
+def _lines(tool: FuzzedTool) -> list[str]:
+    """Return what is said of a tool, line by line."""
+    lines = []
+    for each in tool.failures:
+        text = json.dumps(each.arguments, ensure_ascii=False)
+        text = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters)"
+        lines += [f"{'accepts' if each.kind == 'accepted' else each.kind}: {text}", f"    {each.reason}"]
+    if tool.more:
+        lines.append(f"and {tool.more} more calls of these kinds")
+    if tool.left_out:
+        lines.append(tool.left_out)
+    if tool.calls:
+        said = f", {tool.errors} of them with an error of the tool" if tool.errors else ""
+        lines.append(f"{tool.calls} valid calls{said}; {tool.refusable} calls just outside")
+    return lines

@@ -1,0 +1,56 @@
+"""The command ``fuzz``: what it calls, what it prints and writes, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from .test_cli_schemas import invoke
+
+pytest.importorskip("mcp")
+
+PAGE = Path(__file__).parents[2] / "docs" / "contracts.md"
+FAULTY = Path(__file__).parents[1] / "tools" / "faulty_server.py"
+
+
+def command(fault: str = "") -> str:
+    """Return the command of the server with a fault."""
+    return f"'{sys.executable}' '{FAULTY}' '{fault}'"
+
+
+def test_a_failure_is_shown_and_written(tmp_path: Path) -> None:
+    """The output is that of the documentation, the JUnit file is written, and the exit code is 1."""
+    path = tmp_path / "fuzz.xml"
+    code, output, _ = invoke("fuzz", command("takes one more"), "--calls", "100", "--junit", str(path))
+    assert code == 1
+    assert f"```\n{output}```" in PAGE.read_text(encoding="utf-8")
+    assert "failure" in path.read_text(encoding="utf-8")
+
+
+def test_json_for_programs() -> None:
+    """With ``--json`` the report is data; without a failure the exit code is 0."""
+    code, output, _ = invoke("fuzz", command(), "--calls", "20", "--json")
+    assert code == 0
+    assert [tool["failures"] for tool in json.loads(output)["tools"]] == [[], []]
+
+
+def test_nothing_is_sent_to_other_hosts() -> None:
+    """A host that is not this machine is refused, unless it is allowed by name."""
+    code, _, errors = invoke("fuzz", "https://tools.example.com/mcp")
+    assert code == 2
+    assert "tools.example.com is not this machine" in errors
+    assert "--allow-host tools.example.com" in errors
+
+
+def test_what_cannot_be_called_ends_the_command() -> None:
+    """A server that does not start, an unknown tool, and a server of which nothing was called are exit code 2."""
+    assert invoke("fuzz", "/no/such/program")[0] == 2
+    code, _, errors = invoke("fuzz", command(), "--tool", "eras")
+    assert code == 2
+    assert "no tool 'eras'" in errors
+    code, _, errors = invoke("fuzz", command(), "--seconds", "0")
+    assert code == 2
+    assert "no tool was called" in errors

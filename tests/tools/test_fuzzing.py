@@ -1,0 +1,104 @@
+"""Fuzzing of MCP servers: faults of a real server are found by small calls, and one without faults has no alarm."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("mcp")
+
+from toolgrammar.core import ToolCallError
+from toolgrammar.tools.fuzzing import FuzzReport, fuzz
+from toolgrammar.tools.mcp import McpServer
+
+SERVER = str(Path(__file__).parent / "faulty_server.py")
+
+#: For each fault of the server what it is, and a smallest call that shows it.
+FAULTS: dict[str, tuple[str, Any]] = {
+    "crashes": ("crash", {"city": "a", "unit": "K"}),
+    "crashes at an option": ("crash", {"city": "a", "at": {"lat": 0}}),
+    "needs an optional member": ("protocol error", {"city": "a"}),
+    "refuses the bound": ("protocol error", {"city": "a", "days": 14}),
+    "hangs": ("hang", {"city": "a", "tags": [True, True, True]}),
+    "gives another type": ("wrong result", {"city": "a", "unit": "F"}),
+    "gives less": ("wrong result", {"city": "aaaaaaaa"}),
+    "takes one more": ("accepted", {"city": "a", "days": 15}),
+    "takes unknown members": ("accepted", {"city": "a", "unknown": 0}),
+    "takes less": ("accepted", {}),
+    "takes another case": ("accepted", {"city": "a", "unit": "c"}),
+    "takes texts as numbers": ("accepted", {"city": "a", "days": "1"}),
+}
+
+
+def run(fault: str = "", timeout: float = 10.0, **options: Any) -> FuzzReport:
+    """Fuzz the server with a fault."""
+    return fuzz(lambda: McpServer.stdio(sys.executable, [SERVER, fault], call_timeout=timeout), **options)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found(fault: str) -> None:
+    """Each fault is found within 120 calls, of its kind only, and by a smallest call."""
+    kind, arguments = FAULTS[fault]
+    report = run(fault, timeout=1.5 if fault == "hangs" else 10.0, calls=120)
+    tool = report.tools[0]
+    assert report.failed
+    assert {each.kind for each in tool.failures} == {kind}
+    assert arguments in [each.arguments for each in tool.failures]
+    assert tool.calls + tool.refusable <= 120
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_server_that_keeps_its_word_has_no_failure(seed: int) -> None:
+    """No call of a server without faults is a failure, and both kinds of calls were made."""
+    report = run(calls=300, seed=seed)
+    assert not report.failed
+    assert report.tools[0].failures == []
+    assert report.tools[0].calls >= 50
+    assert report.tools[0].refusable >= 30
+    assert report.tools[0].errors == 0
+
+
+def test_what_may_destroy_is_left_out() -> None:
+    """A tool without annotations may destroy something, as MCP says, and is called only if it is named."""
+    report = run(calls=10)
+    assert [bool(tool.left_out) for tool in report.tools] == [False, True]
+    assert report.tools[1].calls == report.tools[1].refusable == 0
+    named = run(calls=2, names=["erase"])
+    assert [tool.calls > 0 for tool in named.tools] == [False, True]
+    assert {each.kind for each in named.tools[1].failures} == {"crash"}
+    assert run(calls=2, destructive=True).tools[1].failures
+    with pytest.raises(ToolCallError, match="no tool 'eras'"):
+        run(names=["eras"])
+
+
+def test_the_end_in_time() -> None:
+    """A run that is over says so of the tool that it did not finish."""
+    assert run(seconds=0).tools[0].left_out == "the time was over"
+
+
+def test_a_server_that_does_not_start_again_keeps_its_failure() -> None:
+    """A crash is reported if the server cannot be started afterwards, and the rest is said to be left out."""
+    starts = iter([[SERVER, "crashes"]])
+
+    def connect() -> McpServer:
+        return McpServer.stdio(sys.executable, next(starts, ["-c", "raise SystemExit(1)"]))
+
+    tool = fuzz(connect, calls=120).tools[0]
+    assert [each.kind for each in tool.failures] == ["crash"]
+    assert "does not work" in tool.left_out
+
+
+def test_the_report_for_ci() -> None:
+    """The XML has a case for each tool, with its failures or why it was not called, and their numbers."""
+    suite = ElementTree.fromstring(run("takes less", calls=40).to_junit())
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
+        "tests": "2",
+        "failures": "1",
+        "skipped": "1",
+    }
+    assert [case.get("name") for case in suite] == ["forecast", "erase"]
+    assert suite[0][0].get("message") == "accepted: {}"

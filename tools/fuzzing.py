@@ -1,0 +1,266 @@
+"""Calls of the tools of an MCP server at the borders of their schemas, and what the server makes of them.
+
+A valid call must be answered, and its structured answer must match the tool's ``outputSchema``. A call just outside of
+the schema must be refused, by ``isError`` or an error of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from xml.etree import ElementTree
+
+from toolgrammar.core import Grammar
+from toolgrammar.core.errors import ToolCallError, ToolGrammarError, ToolTimeoutError
+from toolgrammar.core.grammar import edits
+from toolgrammar.core.validation import Validator
+
+from .mcp import McpServer
+from .tool import Tool
+
+#: What a server did wrong: its process or connection ended; it did not answer; it answered a valid call with an error
+#: of the protocol or by a malformed result; a result does not match the output schema; it took an invalid call.
+FailureKind = Literal["crash", "hang", "protocol error", "wrong result", "accepted"]
+
+#: Maximum number of failures of one kind that are kept of a tool, and of calls that make one smaller.
+MAX_FAILURES, MAX_SHRINKS = 5, 20
+
+#: Number of the JSON-RPC error by which the ``mcp`` package says that the connection was closed.
+_CLOSED = -32000
+
+
+@dataclass(frozen=True)
+class FuzzFailure:
+    """A call that a server did wrong.
+
+    Attributes:
+        kind: what it did wrong.
+        arguments: of the smallest such call that was found.
+        shows: what the call is about, such as ``/unit is "C"``.
+        reason: what the server answered, or why it should have refused the call.
+    """
+
+    kind: FailureKind
+    arguments: dict[str, Any]
+    shows: str
+    reason: str
+
+
+@dataclass
+class FuzzedTool:
+    """What became of the calls of one tool.
+
+    Attributes:
+        name: the tool's.
+        calls: number of valid calls.
+        refusable: number of invalid calls.
+        errors: number of valid calls that were answered by ``isError``: no failure, as a file may be absent.
+        failures: what went wrong, at most `MAX_FAILURES` of each kind.
+        more: number of failures beyond these, and of random calls that fail in a known way.
+        left_out: why it was not called, or not to the end; empty if it was.
+    """
+
+    name: str
+    calls: int = 0
+    refusable: int = 0
+    errors: int = 0
+    failures: list[FuzzFailure] = field(default_factory=list)
+    more: int = 0
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class FuzzReport:
+    """What became of the calls of each tool."""
+
+    tools: tuple[FuzzedTool, ...]
+
+    @property
+    def failed(self) -> bool:
+        """True if some tool has a failure."""
+        return any(tool.failures for tool in self.tools)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        tools = [{**vars(tool), "failures": [vars(each) for each in tool.failures]} for tool in self.tools]
+        return {"failed": self.failed, "tools": tools}
+
+    def to_junit(self) -> str:
+        """Return the report as JUnit XML: a case for each tool."""
+        suite = ElementTree.Element("testsuite", name="toolgrammar fuzz", tests=str(len(self.tools)))
+        for tool in self.tools:
+            case = ElementTree.SubElement(suite, "testcase", name=tool.name, classname="toolgrammar.fuzz")
+            for each in tool.failures:
+                said = f"{each.kind}: {json.dumps(each.arguments)}"
+                ElementTree.SubElement(case, "failure", type=each.kind, message=said).text = each.reason
+            if tool.left_out and not tool.failures:
+                ElementTree.SubElement(case, "skipped", message=tool.left_out)
+        suite.set("failures", str(sum(bool(tool.failures) for tool in self.tools)))
+        suite.set("skipped", str(sum(bool(tool.left_out and not tool.failures) for tool in self.tools)))
+        return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+
+
+def is_harmless(tool: Tool) -> bool:
+    """Return True if a server says that a tool changes or destroys nothing. One of which nothing is said destroys."""
+    return tool.annotations.get("readOnlyHint") is True or tool.annotations.get("destructiveHint") is False
+
+
+def fuzz(
+    connect: Callable[[], McpServer],
+    *,
+    names: Collection[str] = (),
+    destructive: bool = False,
+    calls: int = 200,
+    seconds: float = 120.0,
+    seed: int = 0,
+) -> FuzzReport:
+    """Call the tools of a server at the borders of their schemas.
+
+    Args:
+        connect: makes a connection that is not yet open; again after a crash or a hang. Its ``call_timeout`` is the
+            time after which a call hangs.
+        names: the tools to call, whatever they say of themselves; empty: all that are `is_harmless`.
+        destructive: call the others too.
+        calls: maximum number of calls of one tool; those that make a failure smaller are not counted.
+        seconds: maximum time of the run, which is looked at between two calls.
+        seed: of the choice of calls.
+
+    Raises:
+        ToolCallError: the server does not start, or has no tool of a name.
+    """
+    run = _Run(connect, time.monotonic() + seconds, calls, seed)
+    try:
+        tools = tuple(run.server.tools)
+        unknown = sorted(set(names) - {tool.name for tool in tools})
+        if unknown:
+            raise ToolCallError(
+                f"the server has no tool {unknown[0]!r}", hint=f"it has {', '.join(t.name for t in tools)}"
+            )
+        unread = run.server.tools.skipped
+        skipped = [FuzzedTool(each.place.tool or "(unnamed)", left_out=each.message) for each in unread]
+        return FuzzReport((*(_fuzzed(run, tool, names, destructive) for tool in tools), *skipped))
+    finally:
+        run.server.close()
+
+
+def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) -> FuzzedTool:
+    report = FuzzedTool(tool.name)
+    if names and tool.name not in names:
+        report.left_out = "another tool was asked for"
+    elif not names and not destructive and not is_harmless(tool):
+        report.left_out = "it may destroy something"
+    else:
+        try:
+            run.call_all(tool, report)
+        except ToolGrammarError as error:
+            report.left_out = f"{error.message}"
+    return report
+
+
+class _Run:
+    """Calls with an end in time, on a connection that is opened again when it was lost."""
+
+    def __init__(self, connect: Callable[[], McpServer], end: float, calls: int, seed: int) -> None:
+        self._connect = connect
+        self._end = end
+        self._calls = calls
+        self._seed = seed
+        self._is_lost = False
+        self.server = connect().__enter__()
+
+    def call_all(self, tool: Tool, report: FuzzedTool) -> None:
+        """Call a tool at all borders of its schema."""
+        grammar = Grammar.from_json_schema(tool.parameters, additional_properties=False)
+        judge = Validator(tool.parameters)
+        most = max(self._calls // 2, 1)
+        inside = grammar.examples(most, self._seed)
+        # What the standard takes may be taken: unknown members of open objects, and any text for a format.
+        outside = [
+            each
+            for each in grammar.counterexamples(2 * most, self._seed)
+            if isinstance(arguments := json.loads(each.text), dict) and not judge.is_valid(arguments)
+        ]
+        planned = [(each.text, each.shows, True) for each in inside]
+        planned += [(each.text, each.shows, False) for each in outside[: self._calls - len(inside)]]
+        seen: set[str] = set()
+        for text, shows, is_valid in sorted(planned, key=lambda each: len(each[0])):
+            if time.monotonic() > self._end:
+                report.left_out = "the time was over"
+                return
+            kind, reason = self._outcome(tool, json.loads(text), is_valid)
+            report.calls += is_valid
+            report.refusable += not is_valid
+            report.errors += is_valid and kind is None and reason != ""
+            if kind is not None:
+                failure = FuzzFailure(kind, json.loads(text), shows, reason)
+                self._add(tool, judge, report, seen, failure, is_valid)
+
+    def _add(
+        self, tool: Tool, judge: Validator, report: FuzzedTool, seen: set[str], failure: FuzzFailure, is_valid: bool
+    ) -> None:
+        """Keep a failure, by a smallest call, unless it is known."""
+        kind = failure.kind
+        alike = sum(each.kind == kind for each in report.failures)
+        if alike >= MAX_FAILURES or (alike and failure.shows == "random"):
+            report.more += 1
+            return
+        arguments, reason = self._smaller(tool, judge, failure, is_valid)
+        text = json.dumps([kind, arguments], sort_keys=True)
+        if text not in seen:
+            seen.add(text)
+            if kind == "accepted":
+                reason = next(judge.violations(arguments), reason)
+            report.failures.append(FuzzFailure(kind, arguments, failure.shows, reason))
+
+    def _smaller(
+        self, tool: Tool, judge: Validator, failure: FuzzFailure, is_valid: bool
+    ) -> tuple[dict[str, Any], str]:
+        """Return the arguments of a failure without the members that it does not need, and what was answered."""
+        arguments, reason, kind = failure.arguments, failure.reason, failure.kind
+        tries = 3 if kind == "hang" else MAX_SHRINKS
+        pending = edits(arguments)
+        while tries and time.monotonic() < self._end and (edit := next(pending, None)) is not None:
+            _, words, fewer = edit
+            if words.startswith("lacks ") and judge.is_valid(fewer) == is_valid:
+                tries -= 1
+                try:
+                    found, said = self._outcome(tool, fewer, is_valid)
+                except ToolCallError:  # the server does not start again: the next call says so
+                    break
+                if found == kind:
+                    arguments, reason, pending = fewer, said, edits(fewer)
+        return arguments, reason
+
+    def _outcome(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
+        """Return what is wrong with the answer to a call, or None, and what was said."""
+        if self._is_lost:
+            self.server.close()
+            self.server, self._is_lost = self._connect().__enter__(), False
+        try:
+            body = self.server.answer(tool.name, arguments)
+        except ToolTimeoutError as error:
+            self._is_lost = True
+            return "hang", error.message
+        except Exception as error:
+            said = (str(error).splitlines() or [type(error).__name__])[0]
+            if isinstance(error, RuntimeError):  # the mcp package found that the result does not match its schema
+                return ("wrong result", said) if is_valid else ("accepted", "")
+            code = getattr(getattr(error, "error", error), "code", None)
+            if type(error).__name__ == "ValidationError":
+                return "protocol error", f"the result is malformed: {said}"
+            if code is None or code == _CLOSED:
+                self._is_lost = True
+                return "crash", said
+            return ("protocol error", f"{said} ({code})") if is_valid else (None, "")
+        if body.get("isError"):
+            return None, "isError"
+        if not is_valid:
+            return "accepted", ""
+        if tool.output_schema is not None:
+            problem = next(Validator(tool.output_schema).violations(body.get("structuredContent")), None)
+            if problem is not None:
+                return "wrong result", problem
+        return None, ""
