@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from .test_cli_diff import served
 from .test_cli_schemas import invoke
 
 pytest.importorskip("mcp")
@@ -54,3 +55,13 @@ def test_what_cannot_be_called_ends_the_command() -> None:
     code, _, errors = invoke("fuzz", command(), "--seconds", "0")
     assert code == 2
     assert "no tool was called" in errors
+
+
+def test_a_server_at_a_url() -> None:
+    """The tools of a server at a URL of this machine are called as those of a command."""
+    with served() as url:
+        code, output, _ = invoke("fuzz", url, "--tool", "add", "--calls", "20", "--json")
+    add = json.loads(output)["tools"][0]
+    assert code == 1
+    assert add["calls"] == 10
+    assert {each["kind"] for each in add["failures"]} == {"accepted"}  # it does not judge its arguments
