@@ -19,8 +19,8 @@ from .named_values import NamedValues
 from .parts import OWN
 from .rows import Form
 
-#: Fields of requests that hold schemas, grammars and tools, in any protocol.
-_WITH_SCHEMAS = ("tools", "response_format", "format", "text", "output_config", "grammar", "options")
+#: Fields of requests that hold texts, images or tokens, in any protocol. Each other one may hold schemas and tools.
+_TEXTS = {"messages", "input", "prompt", "suffix", "system", "instructions", "template", "images", "context"}
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,14 @@ class Asked:
         seed = self.params.seed
         prefix = self.texts[index // each] if self.texts else self.params.prefix
         return replace(self.params, seed=seed if seed is None else seed + index % each, prefix=prefix)
+
+
+def _with_schemas(body: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the parts of a request that may hold schemas: with the tools of a tool search's output."""
+    yield from (value for name, value in body.items() if name not in _TEXTS)
+    items = body.get("input")
+    if isinstance(items, list):
+        yield from (item["tools"] for item in items if isinstance(item, dict) and "tools" in item)
 
 
 class Served:
@@ -106,7 +114,7 @@ class Served:
         if not isinstance(body, dict):
             return Fields(body, form)
         try:
-            size = sum(len(json.dumps(body[name])) for name in _WITH_SCHEMAS if name in body)
+            size = sum(len(json.dumps(value)) for value in _with_schemas(body))
         except RecursionError:
             raise RequestError("the body is nested too deeply", hint="send schemas of fewer levels") from None
         if size > self._max_schema:

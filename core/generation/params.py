@@ -162,6 +162,7 @@ class Option:
         setting: the adapters take it by name, in constructors and calls. Others they make of the framework's own
             arguments, or have no place for.
         server: requests to the server have it in their field ``toolgrammar``.
+        local: it needs the logits of the model: models on servers refuse it.
         given: type of the keyword option, if that is wider than the type of the field.
     """
 
@@ -169,6 +170,7 @@ class Option:
     group: str
     setting: bool = True
     server: bool = False
+    local: bool = False
     given: str = ""
 
 
@@ -253,12 +255,12 @@ class GenerateParams:
     thinking_markers: tuple[str, str] | None = option(None, _MARKERS, "answer")
     """Its start and end marker; None: those of the model's vocabulary."""
 
-    draft: int | None = option(None, whole(1, wanted="at least 1 token", none=True), "answer", server=True)
+    draft: int | None = option(None, whole(1, wanted="at least 1 token", none=True), "answer", server=True, local=True)
     """For models without reasoning markers: the model first writes free text, at most this many tokens, and then the
     answer. The draft is returned as reasoning. Not with ``thinking`` or a prefix; ignored if the prompt has begun the
     reasoning."""
 
-    prefix: str = option("", of(str, "a text", none=False), "answer")
+    prefix: str = option("", of(str, "a text", none=False), "answer", local=True)
     """The beginning of the assistant's turn; the answer continues it, without repeating it. If it ends inside a token,
     that token is written as the tokenizer would write it (token healing). With an empty conversation it is a text for
     the model to continue without a chat template (text completion)."""
@@ -329,7 +331,9 @@ class GenerateParams:
     """Near the budget, complete the output validly and list the truncated values (``"close"``), or raise
     (``"error"``)."""
 
-    max_repetition: int | None = option(None, whole(0, wanted="a number of bytes", none=True), "answer", server=True)
+    max_repetition: int | None = option(
+        None, whole(0, wanted="a number of bytes", none=True), "answer", server=True, local=True
+    )
     """Maximum number of bytes in which a short unit may be repeated, inside a free string, among the items of a list
     and in free text. Then the string or list is closed and listed as truncated; a text ends. None: the budget's number
     of tokens, at least 384 (in lists 1,536); 0: no bound."""
@@ -337,20 +341,20 @@ class GenerateParams:
     jump_forward: bool = option(True, FLAG, "answer")
     """Append forced text without asking the model, as far as its tokens do not depend on the text after it."""
 
-    exact_choice: bool = option(False, FLAG, "sampling", server=True)
+    exact_choice: bool = option(False, FLAG, "sampling", server=True, local=True)
     """If finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small integer), choose by
     the probabilities of the whole words, not of their first tokens; at most one more forward pass for each choice. The
     probabilities are in ``Generation.choices``."""
 
-    logprobs: int | None = option(None, whole(0, none=True), "report", setting=False)
+    logprobs: int | None = option(None, whole(0, none=True), "report", setting=False, local=True)
     """Also yield `TokenWritten` events with log-probabilities, and add them to the `Generation`, with those of this
     many likeliest tokens at each position. None: no log-probabilities."""
 
-    masses: bool = option(False, FLAG, "report", setting=False, server=True)
+    masses: bool = option(False, FLAG, "report", setting=False, server=True, local=True)
     """Report for each value the share of the model's probability that the grammar allows, in ``Generation.masses`` and
     the `Finish`."""
 
-    trace: bool = option(False, FLAG, "report", setting=False)
+    trace: bool = option(False, FLAG, "report", setting=False, local=True)
     """Also yield `TokenWritten` events, and add a `Trace` to the `Generation` and its `Finish`."""
 
     cancel: Callable[[], bool] | None = option(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import ModelError
-from ...generation.params import GenerateParams
+from ...generation.params import OPTIONS, GenerateParams
 from .enforced import envelope
 from .form import CALLS, ENFORCED, Form
 from .schema_dialects import anchored_schema, consistent, plain_schema, refers, strict_schema, without
@@ -264,7 +264,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
 
 
 #: Options that need the logits of a model.
-LOCAL_OPTIONS = ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "max_repetition")
+LOCAL_OPTIONS = tuple(name for name, row in OPTIONS.items() if row.local)
 
 
 def require_neutral(kind: str, params: GenerateParams, options: Sequence[str] = LOCAL_OPTIONS) -> None:

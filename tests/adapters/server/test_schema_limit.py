@@ -25,6 +25,11 @@ BIG = {"type": "object", "properties": {f"p{n}": {"type": "string", "pattern": f
         ("/v1/chat/completions", {"messages": SAID, "tools": [openai_tool(f"tool_{n}") for n in range(20)]}),
         ("/v1/chat/completions", {"messages": SAID, "grammar": "root ::= " + '"a" ' * 999}),
         ("/v1/responses", {"input": "x", "text": {"format": {"type": "json_schema", "name": "n", "schema": BIG}}}),
+        (
+            "/v1/responses",
+            {"input": [{"type": "tool_search_output", "execution": "client", "tools": [{"parameters": BIG}]}]},
+        ),
+        ("/v1/completions", {"prompt": "x", "a field of tomorrow": BIG}),
         ("/v1/messages", {"messages": SAID, "max_tokens": 9, "tools": [{"name": "f", "input_schema": BIG}]}),
         ("/api/chat", {"messages": SAID, "format": BIG}),
     ],
