@@ -20,6 +20,9 @@ EXIT_UNDECIDED = 3
 #: Colours of verdicts.
 COLOURS = {"breaks": "bold red", "removed": "bold red", "undecided": "yellow", "compatible": "green", "added": "green"}
 
+#: The name under which two JSON Schemas are compared.
+_SCHEMA = "(schema)"
+
 #: Maximum number of characters of a call that are shown.
 MAX_SHOWN = 300
 
@@ -62,7 +65,7 @@ def _changes(old: str, new: str, formats: bool) -> ToolChanges:
         fail(f"{(old, new)[which]} is a JSON Schema, and {(new, old)[which]} has tools", "compare two of a kind")
     if all(are_tools):
         return sides[0].compare(sides[1], formats=formats)
-    return compared_contracts([Contract("(schema)", sides[0])], [Contract("(schema)", sides[1])], formats=formats)
+    return compared_contracts([Contract(_SCHEMA, sides[0])], [Contract(_SCHEMA, sides[1])], formats=formats)
 
 
 def _show(changes: ToolChanges) -> None:
@@ -81,7 +84,8 @@ def _show(changes: ToolChanges) -> None:
         for line in _lines(change):
             console.print(Text(f"    {line}"))
     total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    console.print(Text(f"{len(changes)} compared: {total}" if counts else "there is nothing to compare", "dim"))
+    kind = "schema" if any(change.name == _SCHEMA for change in changes) else "tool" if len(changes) == 1 else "tools"
+    console.print(Text(f"{len(changes)} {kind}: {total}" if counts else "there is nothing to compare", "dim"))
 
 
 def _lines(change: ToolChange) -> list[str]:

@@ -54,6 +54,19 @@ def test_a_broken_call_is_shown(folder: Path) -> None:
     assert "'path' is a required property" in output
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("old.json", "new.json", "2 tools: 1 compatible, 1 removed"),
+        ("one.py", "two.py", "1 tool: 1 breaks"),
+        ("text.json", "short.json", "1 schema: 1 breaks"),
+    ],
+)
+def test_last_line_counts_tools_or_the_schema(folder: Path, old: str, new: str, expected: str) -> None:
+    """The last line says how many tools there are, or that it is one schema, and how many of each verdict."""
+    assert invoke("diff", old, new)[1].splitlines()[-1] == expected
+
+
 def test_json_for_programs(folder: Path) -> None:
     """With ``--json`` the same is data."""
     code, output, _ = invoke("diff", "text.json", "short.json", "--json")
@@ -108,7 +121,7 @@ def test_a_running_server(folder: Path) -> None:
     command = f"{sys.executable} {SERVER}"
     code, output, _ = invoke("diff", command, command)
     assert code == 0
-    assert "5 compared: 5 same" in output
+    assert "5 tools: 5 same" in output
 
 
 @contextmanager
@@ -150,7 +163,7 @@ def test_a_server_at_a_url(folder: Path) -> None:
     with served() as url:
         code, output, _ = invoke("diff", url, f"{sys.executable} {SERVER}")
     assert code == 0
-    assert "5 compared: 5 same" in output
+    assert "5 tools: 5 same" in output
 
 
 def test_declarations_of_typescript(folder: Path) -> None:
