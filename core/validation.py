@@ -22,6 +22,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
+import attrs
 import jsonschema
 import referencing
 import referencing.exceptions
@@ -77,7 +78,18 @@ class Validator:
             )
         self._patterns = _Patterns()
         self._formats: dict[tuple[str, datetime.date | None], Grammar] = {}
-        kind = validator_for(schema, default=jsonschema.Draft202012Validator)
+        self._time = threading.local()
+        self._asserts_formats = formats
+        self._plain_integers = plain_integers
+        self._kinds: dict[Any, Any] = {}
+        kind = self._kind(validator_for(schema, default=jsonschema.Draft202012Validator))
+        self._validator = kind(schema, registry=referencing.Registry())
+        self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
+
+    def _kind(self, draft: Any) -> Any:
+        """Return the class of validators for a draft: with its keywords, and ours."""
+        if draft in self._kinds:
+            return self._kinds[draft]
         ours = {
             "pattern": self._pattern,
             GRAMMAR: self._grammar,
@@ -85,25 +97,36 @@ class Validator:
             "additionalProperties": self._additional_properties,
             "multipleOf": _multiple_of,
             "enum": self._enum,
-            "type": _nullable(kind.VALIDATORS["type"]),
+            "type": _nullable(draft.VALIDATORS["type"]),
             "uniqueItems": _unique_items,
         }
-        if formats:
+        if self._asserts_formats:
             ours["format"] = self._format
         lacking = {row.name: _selecting(row) for row in KEYWORDS.values() if row.selected is not None}
         checks = {
             **lacking,
             "dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"],
-            **kind.VALIDATORS,
+            **draft.VALIDATORS,
             **ours,
         }
         keywords = {name: self._timed(name, check) for name, check in checks.items()}
-        types = kind.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
-        types = types.redefine("integer", _is_int) if plain_integers else types
-        kind = jsonschema.validators.extend(kind, keywords, type_checker=types)
-        self._validator = kind(schema, registry=referencing.Registry())
-        self._time = threading.local()
-        self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
+        types = draft.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
+        types = types.redefine("integer", _is_int) if self._plain_integers else types
+        kind = self._kinds[draft] = jsonschema.validators.extend(draft, keywords, type_checker=types)
+        same_draft = kind.evolve
+
+        def evolve(validator: Any, **changes: Any) -> Any:
+            # A schema with a `$schema` of its own gets jsonschema's class of that draft, which lacks our keywords.
+            other = validator_for(changes.setdefault("schema", validator.schema), default=None)
+            if other is None:
+                return same_draft(validator, **changes)
+            for each in attrs.fields(kind):
+                if each.init:
+                    changes.setdefault(each.alias, getattr(validator, each.name))
+            return self._kind(other)(**changes)
+
+        kind.evolve = evolve
+        return kind
 
     def problems(self, value: Any) -> Iterator[tuple[str, str]]:
         """Return the faults of a value: JSON pointers into it, each with a sentence; none if the value is valid.

@@ -227,3 +227,19 @@ def test_a_panic_of_rust_is_a_value_that_is_nested_too_deeply(monkeypatch: pytes
     validator = Validator({"$ref": "#"})
     monkeypatch.setattr(validator, "_validator", SimpleNamespace(iter_errors=panicking))
     assert list(validator.problems(1)) == [("", "it is nested too deeply to be checked")]
+
+
+@pytest.mark.parametrize(
+    "draft", ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+)
+def test_a_subschema_with_a_draft_of_its_own_has_all_checks(draft: str) -> None:
+    """Formats, patterns of ECMAScript, decimals and `nullable` count there, too."""
+    inner = {"$schema": draft, "type": "string", "nullable": True, "format": "uuid"}
+    properties = {
+        "a": inner,
+        "b": {"$schema": draft, "pattern": "^\\p{L}$"},
+        "c": {"$schema": draft, "multipleOf": 0.1},
+    }
+    validator = Validator({"properties": properties}, formats=True)
+    assert [pointer for pointer, _ in validator.problems({"a": "zz", "b": "1", "c": 0.35})] == ["/a", "/b", "/c"]
+    assert validator.is_valid({"a": None, "b": "é", "c": 0.3})
