@@ -164,6 +164,7 @@ def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
     if old.result is not None and new.result is None:
         breaks.append(Broken("result", None, "its results have no schema any more"))
     elif old.result is not None:
+        # Results are covariant: a new result that the old schema refuses breaks callers, so the sides are swapped.
         sides.append(_Side("result", new.result, old.result, formats))
         breaks += sides[1].breaks
     undecided = [error for side in sides for error in side.undecided]

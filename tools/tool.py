@@ -130,9 +130,13 @@ class Tool:
         """
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
-    def _data(self) -> tuple[str | None, bool]:
-        """Return the hash of name and parameters, and whether they may name a format of dates, which is quick to see
-        here. Kept by hand: a set of tools asks several times for each, and `functools.cached_property` takes a lock."""
+    def _hash_and_dates(self) -> tuple[str | None, bool]:
+        """Return the hash of name and parameters, and True if their text contains the name of a format of dates.
+
+        Both are read from one serialisation. Parameters that are no plain data have no hash, and True, which
+        `names_a_day` examines. The result is kept by hand: a set of tools asks several times for each tool, and
+        `functools.cached_property` takes a lock.
+        """
         data = self.__dict__.get("_kept_data")
         if data is None:
             try:
@@ -147,7 +151,7 @@ class Tool:
     @property
     def identity(self) -> str | None:
         """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
-        return self._data()[0]
+        return self._hash_and_dates()[0]
 
     @property
     def is_bound(self) -> bool:
@@ -157,7 +161,7 @@ class Tool:
     @property
     def names_a_day(self) -> bool:
         """True if the parameters hold a date that must be past or still to come."""
-        return self._data()[1] and names_a_day(self.parameters)
+        return self._hash_and_dates()[1] and names_a_day(self.parameters)
 
     def _live(self) -> tuple[bool, bool, Tool | None]:
         """Return `has_values`, `needs_conversation` and `readable`; None: the tool itself."""

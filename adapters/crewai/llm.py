@@ -196,10 +196,11 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
     def _params(self) -> GenerateParams:
         given = {name: getattr(self, name) for name in _shared.GENERATION}
         given["empty_answer"] = bool(self.empty_answer)  # CrewAI raises an error for an empty answer
-        limit: Any = self._effective_max_tokens()
-        # CrewAI's field also takes 100.0, and infinity for no limit.
-        whole = isinstance(limit, float) and (limit == inf or limit.is_integer())
-        given["max_tokens"] = (None if limit == inf else int(limit)) if whole else limit
+        max_tokens: Any = self._effective_max_tokens()
+        # CrewAI's field also takes 100.0, and infinity for no limit; other fractions are refused with the rest.
+        if isinstance(max_tokens, float) and (max_tokens == inf or max_tokens.is_integer()):
+            max_tokens = None if max_tokens == inf else int(max_tokens)
+        given["max_tokens"] = max_tokens
         # Read here and not at construction: an executor adds stop words for the length of one call.
         return _shared.generation_params({**given, "stop": self.stop_sequences})
 

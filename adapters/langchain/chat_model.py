@@ -193,6 +193,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             shape = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
                 key["tools"] = table.openai_tools(tools)
+        # The validators of a class are no part of its schema, and classes of equal schemas may differ in them.
         if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
             key["validators"] = f"{asked.__module__}.{asked.__qualname__}"
         if (grammar := kwargs.get("grammar", shape.grammar)) is not None:

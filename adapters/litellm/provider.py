@@ -220,7 +220,14 @@ class _Chunks:
         self._reason = "stop"
 
     def of(self, model: str, data: str) -> list[Any]:
-        """Return the chunks of one event."""
+        """Return LiteLLM's chunks for one event.
+
+        A delta with reasoning has nothing else: text and calls have deltas of their own.
+
+        Args:
+            model: the name of the model, for errors.
+            data: text of a server-sent event: a chat completion chunk of OpenAI as JSON, an error, or ``[DONE]``.
+        """
         if data == "[DONE]":
             return []
         event = json.loads(data)

@@ -79,7 +79,12 @@ def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
 
 
 class TextBuffer:
-    """Text that has arrived and is not consumed yet: ``text`` from ``position`` on."""
+    """Text that has arrived and is not consumed yet: ``text`` from ``position`` on.
+
+    ``_end`` is the number of characters that were pushed and loaded, whether consumed or not; so ``text`` begins at
+    ``_end - len(text)`` of the whole. After `keep`, what was consumed since is ``_kept``, joined, and then ``text``
+    from ``_kept_from`` to ``position``: a piece moves to ``_kept`` only when it is dropped from ``text``.
+    """
 
     __slots__ = ("_end", "_kept", "_kept_from", "_new", "_size", "_wanted", "position", "text")
 
@@ -87,20 +92,27 @@ class TextBuffer:
         self.text = ""
         self.position = 0
         self._new: list[str] = []
-        self._end = 0  # characters of all that is readable or was
-        self._size = 0  # of all that has not been taken
-        self._wanted = 0
-        self._kept: list[str] | None = None  # what was taken since `keep`, as far as it is not in ``text``
+        self._end = 0
+        self._size = 0  # number of characters that are not consumed, loaded or not
+        self._wanted = 0  # the size from which a parser looks again
+        self._kept: list[str] | None = None  # None: nothing is kept
         self._kept_from = 0
 
     def push(self, piece: str) -> bool:
-        """Add a piece of text; return whether it is worth looking at."""
+        """Add a piece of text; return whether to `load` and parse now.
+
+        False after a long undecided text, until it has grown by a quarter (`settle`): a parser that looked at it after
+        each piece would take quadratic time.
+        """
         self._new.append(piece)
         self._size += len(piece)
         return self._size >= self._wanted
 
     def load(self) -> None:
-        """Make all that was pushed readable."""
+        """Append what was pushed to ``text``, and drop from it what is consumed: ``position`` becomes 0.
+
+        After `keep`, the dropped text is saved for `restore`.
+        """
         if self._new:
             self._end += sum(map(len, self._new))
             if self._kept is not None:

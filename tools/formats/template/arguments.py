@@ -185,6 +185,7 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
             types = compile_schema(by_name[tool].parameters, options).member_kinds(name)
         except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return _ANY_KIND
+        # No type: the schema forbids this argument. If a text has it anyway, its value is read as a string.
         return types or frozenset({"string"})
 
     return kinds
