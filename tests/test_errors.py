@@ -49,7 +49,12 @@ def ask(status: int = 200, body: object = None, error: type[httpx.TransportError
 
 FILTERED = {"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]}
 LIVE = {"properties": {"a": {"x-values": "ids"}}, "required": ["a"]}
-NESTED = {"allOf": [{"oneOf": [{"required": [f"{side}{i}"]} for i in range(80)]} for side in "ab"]}
+NESTED = {
+    "allOf": [
+        {"oneOf": [{"required": [name], "properties": {name: {"type": "null"}}} for name in names]}
+        for names in ([f"{side}{i}" for i in range(80)] for side in "ab")
+    ]
+}
 
 #: The shortest way to each error, by code; the classes that only group others have none.
 TRIGGERS: dict[str, Callable[[], object]] = {

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from toolgrammar.core import NotFoundError, ToolGrammarError
+from toolgrammar.core import BudgetError, NotFoundError, ToolGrammarError
 from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError, RemoteModel
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
@@ -196,6 +196,8 @@ class Prober:
             return Row(name, "not asked", "out of time")
         except RefusedError as refusal:
             return Row(name, "refused", self._wire.shown(f"{refusal.status}: {refusal.reason}")[:160])
+        except BudgetError as refusal:
+            return Row(name, "refused", self._wire.shown(refusal.message)[:160])
         except ToolGrammarError as error:
             if isinstance(error, NotFoundError) and not self._seen:  # each check would end so
                 raise

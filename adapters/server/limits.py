@@ -65,6 +65,7 @@ class Queue:
         self._free = asyncio.Semaphore(limits.max_running)
         self._long: list[Turn] = []  # the first has been long for the longest time
         self._measured = 0.0
+        self._before = held()  # by others in this process, which this server cannot free
         self.running = 0
         self.waiting = 0
 
@@ -115,10 +116,10 @@ class Queue:
         if self._long[:1] != [turn] or time.monotonic() < self._measured + _MEASURE_SECONDS:
             return False
         most = self._limits.max_grammars
-        if held() > most:
+        if held() - self._before > most:
             self._relieve()
         self._measured = time.monotonic()
-        return held() > most
+        return held() - self._before > most
 
 
 class Turn:

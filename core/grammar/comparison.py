@@ -111,6 +111,10 @@ class Language(Checked, Protocol):
 
 def compared(first: Language, second: Language) -> Comparison:
     """Return the relation of a second grammar to a first one; see `Grammar.compare`."""
+    if not hasattr(second, "_checked_build"):
+        raise GrammarError(
+            f"a grammar cannot be compared with {type(second).__name__}", hint="Grammar.from_json_schema(...)"
+        )
     one, other = _schema_of(first), _schema_of(second)
     ask: Callable[[int | None], Witness] = partial(_by_text, first, second)
     if one is not None and other is not None:

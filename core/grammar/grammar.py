@@ -679,6 +679,9 @@ class Grammar:
 
         Args:
             other: a grammar that was made with the same ``formats`` and ``additional_properties``, if of a schema.
+
+        Raises:
+            GrammarError: the other is no grammar.
         """
         from .comparison import compared
 
