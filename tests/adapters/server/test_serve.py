@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -340,6 +341,9 @@ def test_the_process_is_prepared_for_many_threads(monkeypatch: pytest.MonkeyPatc
     before = sys.getswitchinterval()
     monkeypatch.setattr(module, "_log_to_stderr", lambda level: None)
     gc.unfreeze()  # what the tests froze
+    with warnings.catch_warnings():  # what earlier tests did not close
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
     try:
         module.serve(["embedded"], host="127.0.0.1", port=0, temperature=0.0, max_running=1, max_waiting=1)
     finally:
