@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import AsJson, in_words_of_the_shell, print_json, working, writable, write_page
+from .contract_source import tools_or_schema
+from .output import AsJson, fail, in_words_of_the_shell, print_json, working, writable, write_page
 from .output import console as make_console
-from .report import Report, report_of
-from .source import SchemaArgument, load
+from .report import Report, report_of, report_of_tools
+from .source import SchemaArgument, Source
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from .source import Finding
 
 #: Colours of verdicts.
@@ -34,11 +37,29 @@ def check(
 ) -> None:
     """Tell if a JSON Schema can be enforced: exactly, or with some valid values left out, or not at all, and where.
 
+    Of tools (a file as diff takes it, where Python is executed, or the URL of an MCP server) it tells this of each,
+    with parameters that are never given together, and tools that a reader cannot tell apart.
+
     Exit code: 0 it can (what is written is always valid), 1 it cannot, 2 there is no schema to read.
     """
     from rich.text import Text
 
-    source = load(schema)
+    source = tools_or_schema(schema)
+    if not isinstance(source, Source):
+        if html is not None:
+            fail(f"{schema} has tools, and a page shows one schema", "pass the schema of one tool")
+        with working(f"checking {schema}"):
+            reports, left = report_of_tools(source, seed)
+        if as_json:
+            told = [{"tool": each.source.name, **each.to_dict()} for each in reports]
+            print_json({"tools": told, "not_compared": left})
+        else:
+            console = make_console()
+            for each in reports:
+                _show(console, each)
+            more = f", {left} pairs of parameters or tools not compared: there are too many" if left else ""
+            console.print(Text(f"{len(reports)} checked{more}", "dim"))
+        raise typer.Exit(1 if any(each.problems for each in reports) else 0)
     with working(f"checking {source.name}"):
         report = report_of(source, seed)
     if html is not None:
@@ -49,18 +70,7 @@ def check(
         print_json(report.to_dict())
     else:
         console = make_console()
-        console.print(Text.assemble((source.name, "bold"), ": ", (report.sentence, COLOURS[report.verdict])))
-        for narrowing in report.narrowed:
-            console.print(Text.assemble((source.where(narrowing), "bold"), f": never writes {narrowing.left_out}"))
-        findings: list[tuple[str, Finding]] = [("", problem) for problem in report.problems]
-        findings += [("warning: ", warning) for warning in report.warnings]
-        for kind, finding in findings:
-            message = f"{in_words_of_the_shell(finding.message)} [{finding.code}]"
-            console.print(Text.assemble((source.where(finding), "bold"), ": ", (kind, "yellow"), message))
-            if finding.hint:
-                console.print(Text(f"    {in_words_of_the_shell(finding.hint)}", "dim"))
-        if report.annotations:
-            console.print(Text.assemble(("constrain nothing", "bold"), f": {_listed(report)}"))
+        _show(console, report)
         if report.samples:
             console.print(Text("random outputs", "bold"))
             for text in report.samples:
@@ -68,6 +78,25 @@ def check(
         if html is not None:
             console.print(Text.assemble(("page     ", "bold"), str(html)))
     raise typer.Exit(1 if report.problems else 0)
+
+
+def _show(console: Console, report: Report) -> None:
+    """Print a report without its samples."""
+    from rich.text import Text
+
+    console.print(Text.assemble((report.source.name, "bold"), ": ", (report.sentence, COLOURS[report.verdict])))
+    for narrowing in report.narrowed:
+        console.print(Text.assemble((report.source.where(narrowing), "bold"), f": never writes {narrowing.left_out}"))
+    findings: list[tuple[str, Finding]] = [("", problem) for problem in report.problems]
+    findings += [("warning: ", warning) for warning in report.warnings]
+    findings += [("", note) for note in report.notes]
+    for kind, finding in findings:
+        message = f"{in_words_of_the_shell(finding.message)} [{finding.code}]"
+        console.print(Text.assemble((report.source.where(finding), "bold"), ": ", (kind, "yellow"), message))
+        if finding.hint:
+            console.print(Text(f"    {in_words_of_the_shell(finding.hint)}", "dim"))
+    if report.annotations:
+        console.print(Text.assemble(("constrain nothing", "bold"), f": {_listed(report)}"))
 
 
 def _listed(report: Report) -> str:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .output import fail, located
-from .source import executed, load, read_json
+from .source import Source, executed, load, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.tools import ToolSet
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 #: Members of a dict that is a tool, or holds tools; a dict with none of them is a JSON Schema.
 _OF_TOOLS = {"openapi", "swagger", "tools", "functions", "function", "function_declarations", "functionDeclarations"}
 _OF_TOOLS |= {"parameters", "inputSchema", "input_schema"}
+
+#: Keywords that only a JSON Schema has beside them.
+_OF_SCHEMAS = {"$schema", "$ref", "$defs", "definitions", "properties", "required", "allOf", "anyOf", "oneOf", "enum"}
+
+#: Endings of files that hold no JSON.
+_SUFFIXES = (".py", ".ts", ".yaml", ".yml")
 
 #: A file of a revision, as ``git show`` takes it.
 _REVISION = re.compile(r"([\w./~^@{}-]+):([\w./-]+\.(?:json|py|ts|ya?ml))")
@@ -36,9 +42,33 @@ def contracts_of(name: str) -> ToolSet | Any:
         value = _read(name)
         if isinstance(value, (ToolSet, bool)) or _is_schema(value):
             return value
+    except ToolGrammarError as error:
+        fail(f"{name}: {located(error)}", error.hint)
+    return _tools_of(name, value)
+
+
+def _tools_of(name: str, value: Any) -> ToolSet:
+    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.tools import ToolSet
+
+    try:
         return ToolSet.from_any(value, on_unusable="skip")
     except ToolGrammarError as error:
         fail(f"{name}: {located(error)}", error.hint)
+
+
+def tools_or_schema(name: str) -> ToolSet | Source:
+    """Return the tools that a user names, or a schema or a grammar; what cannot be read ends the command."""
+    if name.startswith(("http://", "https://")) or Path(name).suffix in _SUFFIXES:
+        found = contracts_of(name)
+        return Source(name, found) if _is_schema(found) or isinstance(found, bool) else found
+    source = load(name)
+    value = source.schema
+    if isinstance(value, Mapping):
+        is_tools = not _OF_TOOLS.isdisjoint(value) and _OF_SCHEMAS.isdisjoint(value)
+    else:
+        is_tools = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    return _tools_of(name, value) if is_tools else source
 
 
 def _is_schema(value: Any) -> bool:
@@ -56,7 +86,7 @@ def _read(name: str) -> Any:
         words = shlex.split(name) if " " in name and name.lstrip()[:1] not in "{[" else []
         if words:
             return _served(words)
-    return _of_file(path) if path.suffix in (".py", ".ts", ".yaml", ".yml") and path.is_file() else _loaded(name)
+    return _of_file(path) if path.suffix in _SUFFIXES and path.is_file() else _loaded(name)
 
 
 def _loaded(name: str) -> Any:

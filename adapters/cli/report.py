@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .samples import samples_of
@@ -11,6 +11,8 @@ from .source import Source
 if TYPE_CHECKING:
     from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
     from toolgrammar.core.schema import Unread
+    from toolgrammar.tools import ToolSet
+    from toolgrammar.tools.tool_findings import ToolFinding
 
 #: Number of random outputs.
 SAMPLES = 5
@@ -35,6 +37,7 @@ class Report:
         never_written: parts that no value can satisfy.
         unread: keywords and formats that constrain nothing.
         samples: random outputs.
+        compared: what comparing the tools of a set shows of this one; without a hint it may be meant.
     """
 
     source: Source
@@ -43,16 +46,24 @@ class Report:
     never_written: tuple[UnsatisfiableSchemaError, ...] = ()
     unread: tuple[Unread, ...] = ()
     samples: tuple[str, ...] = ()
+    compared: tuple[ToolFinding, ...] = ()
 
     @property
-    def warnings(self) -> tuple[UnsatisfiableSchemaError | Unread, ...]:
-        """What is probably a mistake: parts that are never written, and keywords and formats that look misspelt."""
-        return (*self.never_written, *(each for each in self.unread if each.hint))
+    def warnings(self) -> tuple[UnsatisfiableSchemaError | Unread | ToolFinding, ...]:
+        """What is probably a mistake: parts that are never written, keywords and formats that look misspelt, and tools
+        that look the same."""
+        misspelt = (each for each in self.unread if each.hint)
+        return (*self.never_written, *misspelt, *(each for each in self.compared if each.hint))
 
     @property
     def annotations(self) -> tuple[Unread, ...]:
         """Keywords and formats that constrain nothing and that look like no other."""
         return tuple(each for each in self.unread if not each.hint)
+
+    @property
+    def notes(self) -> tuple[ToolFinding, ...]:
+        """What comparing tools shows, and may be meant."""
+        return tuple(each for each in self.compared if not each.hint)
 
     @property
     def verdict(self) -> str:
@@ -79,6 +90,7 @@ class Report:
             "warnings": [finding(warning) for warning in self.warnings],
             "narrowed": [{**finding(problem), "left_out": problem.left_out} for problem in self.narrowed],
             "annotations": [finding(annotation) for annotation in self.annotations],
+            **({"notes": [finding(each) for each in self.notes]} if self.notes else {}),
             "samples": list(self.samples),
         }
 
@@ -100,3 +112,17 @@ def report_of(source: Source, seed: int = 0) -> Report:
     except ToolGrammarError as error:
         return Report(source, (error,), (), found.never_written, found.unread)
     return Report(source, (), grammar.narrowed, found.never_written, found.unread, samples)
+
+
+def report_of_tools(tools: ToolSet, seed: int = 0) -> tuple[list[Report], int]:
+    """Return how each tool of a set is enforced, with what comparing them shows, and how many pairs of parameters or
+    tools were not compared since there are too many."""
+    from toolgrammar.tools import close_objects
+    from toolgrammar.tools.tool_findings import SetFindings
+
+    found = SetFindings(tools)
+    reports = [Report(Source(error.place.tool or "a tool", None), (error,)) for error in tools.skipped]
+    for tool in tools:
+        report = report_of(Source(tool.name, close_objects(tool.readable.parameters)), seed)
+        reports.append(replace(report, compared=tuple(each for each in found.found if each.place.tool == tool.name)))
+    return reports, found.left

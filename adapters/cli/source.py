@@ -23,8 +23,9 @@ from .output import ended, fail
 if TYPE_CHECKING:
     from toolgrammar.core import Grammar, ToolGrammarError
     from toolgrammar.core.schema import Unread
+    from toolgrammar.tools.tool_findings import ToolFinding
 
-    Finding = ToolGrammarError | Unread
+    Finding = ToolGrammarError | Unread | ToolFinding
 
 #: Notations of grammars, by the endings of their files.
 SYNTAXES = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "ebnf"}

@@ -253,7 +253,7 @@ def test_files_of_other_kinds(tmp_path: Path) -> None:
     file.write_text('{"type": "null"}', encoding="utf-8-sig")
     assert invoke("check", str(file))[0] == 0 and invoke("match", str(file), "null")[0] == 0
     (tmp_path / "shop.py").write_text(MODULE, encoding="utf-8")
-    code, _, err = invoke("check", str(tmp_path / "shop.py"))
+    code, _, err = invoke("sample", str(tmp_path / "shop.py"))
     assert code == 2 and "shop:NAME" in err
 
 
@@ -380,3 +380,36 @@ def test_diagrams_leave_out_what_constrains_nothing() -> None:
     ]}  # fmt: skip
     ((_, svg),) = diagrams(schema)
     assert "minLenght" not in svg and "emial" not in svg and "10 to 5: no value" in svg
+
+
+def test_check_of_tools(tmp_path: Path) -> None:
+    """Of a set each tool is told, with what is never given together, and the tools that look the same."""
+    ids = {name: {"type": "string"} for name in ("id", "name")}
+    either = {"type": "object", "properties": ids, "oneOf": [{"required": ["id"]}, {"required": ["name"]}]}
+    never = {"type": "object", "properties": {**ids, "x": {"type": "integer", "minimum": 2, "maximum": 1}}}
+    tools = [
+        {"name": "find", "description": "Find it.", "inputSchema": either},
+        {"name": "seek", "description": "Find it.", "inputSchema": either},
+        {"name": "drop", "inputSchema": never},
+    ]
+    (tmp_path / "tools.json").write_text(json.dumps({"tools": tools}), encoding="utf-8")
+    code, output, _ = invoke("check", str(tmp_path / "tools.json"))
+    assert code == 0
+    assert "/properties/id: is never given together with name [excluded_parameters]" in output
+    assert "warning: takes the same calls as 'find'" in output
+    assert "/properties/x: warning: this can never be written" in output
+    assert "3 checked" in output
+    told = {
+        each["tool"]: each for each in json.loads(invoke("check", str(tmp_path / "tools.json"), "--json")[1])["tools"]
+    }
+    assert [told[name]["verdict"] for name in ("find", "seek", "drop")] == ["exact", "doubtful", "doubtful"]
+    assert [each["code"] for each in told["find"]["notes"]] == ["excluded_parameters"]
+    assert [each["code"] for each in told["seek"]["warnings"]] == ["alike_tools"]
+    tools[2]["inputSchema"] = {"type": "object", "properties": {"x": {"type": "text-ish"}}}
+    (tmp_path / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
+    code, output, _ = invoke("check", str(tmp_path / "tools.json"))
+    assert code == 1
+    assert "drop: cannot be enforced" in output
+    assert invoke("check", str(tmp_path / "tools.json"), "--html", str(tmp_path / "page.html"))[0] == 2
+    (tmp_path / "tools.ts").write_text("export declare function f(a: string): void;\n", encoding="utf-8")
+    assert "1 checked" in invoke("check", str(tmp_path / "tools.ts"))[1]

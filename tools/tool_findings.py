@@ -1,0 +1,127 @@
+"""Findings about the tools of one set: parameters that exclude each other, and tools that a reader cannot tell apart.
+
+Both are proved by comparing grammars, as in `contracts`. What is not decided is not found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from toolgrammar.core.errors import Place, ToolGrammarError
+from toolgrammar.core.grammar import Grammar, Witness
+from toolgrammar.core.json import escape
+
+from .contracts import contract_of
+from .tool import Tool
+
+#: Maximum number of comparisons for one set.
+MAX_COMPARISONS = 500
+
+
+@dataclass(frozen=True)
+class ToolFinding:
+    """What the schemas of a set say, perhaps by mistake.
+
+    Attributes:
+        place: its location; the pointer is into the arguments of the tool.
+        message: what it is.
+        hint: what to do, if it is a mistake.
+        code: ``"excluded_parameters"`` or ``"alike_tools"``.
+    """
+
+    place: Place
+    message: str
+    hint: str | None
+    code: str
+
+
+class SetFindings:
+    """Findings about the tools of a set, whose objects are closed.
+
+    Attributes:
+        found: all findings, by tools.
+        left: pairs of parameters and of tools that were not compared, since there are more than `MAX_COMPARISONS`.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.found: list[ToolFinding] = []
+        self.left = 0
+        self._rest = MAX_COMPARISONS
+        different: dict[Hashable, list[tuple[str, Grammar]]] = {}
+        for tool in tools:
+            arguments = contract_of(tool, is_open=False).arguments
+            properties = arguments.get("properties")
+            if not isinstance(properties, Mapping) or not properties:
+                continue
+            try:
+                grammar = Grammar.from_json_schema(arguments)
+                self._alike(tool.name, grammar, different.setdefault(_said(tool, properties), []))
+                required = arguments.get("required", ())
+                names = [name for name, schema in properties.items() if schema is not False and name not in required]
+                self._excluded(tool.name, grammar, names)
+            except ToolGrammarError:
+                continue  # the report of the tool itself says so
+
+    def _may_compare(self) -> bool:
+        self._rest -= 1
+        self.left += self._rest < 0
+        return self._rest >= 0
+
+    def _alike(self, name: str, grammar: Grammar, others: list[tuple[str, Grammar]]) -> None:
+        """Compare a tool with those of which a reader is told the same."""
+        for other, known in others:
+            if self._may_compare() and known.compare(grammar).relation == "equal":
+                message = f"takes the same calls as {other!r}, and no description tells them apart"
+                hint = "say in the descriptions when to call which, or offer one of them"
+                self.found.append(ToolFinding(Place(tool=name), message, hint, "alike_tools"))
+                return
+        others.append((name, grammar))
+
+    def _excluded(self, tool: str, grammar: Grammar, names: Sequence[str]) -> None:
+        """Find the optional parameters of a tool that are never given together."""
+        if len(names) < 2 or not self._may_compare() or _given(grammar, names).text is not None:
+            return
+        names = [name for name in names if self._may_compare() and not _given(grammar, [name]).is_none]
+        excluded: dict[str, list[str]] = {}
+        for one, other in self._apart(grammar, names):
+            excluded.setdefault(one, []).append(other)
+        for one, others in excluded.items():
+            place = Place(tool=tool, pointer=f"/properties/{escape(one)}")
+            message = f"is never given together with {', '.join(others)}"
+            self.found.append(ToolFinding(place, message, None, "excluded_parameters"))
+
+    def _apart(self, grammar: Grammar, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of parameters that no call has."""
+        seen: list[set[str]] = []
+        for pair in combinations(names, 2):
+            if any(call.issuperset(pair) for call in seen) or not self._may_compare():
+                continue
+            found = _given(grammar, pair)
+            if found.text is not None:
+                seen.append(set(json.loads(found.text)))
+            elif found.is_none:
+                yield pair
+
+
+def _given(grammar: Grammar, names: Sequence[str]) -> Witness:
+    """Return a smallest call with some parameters."""
+    return grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
+
+
+def _said(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
+    """Return what a reader is told of a tool: descriptions, and the name where the tool has none."""
+    about = _words(tool.description)
+    parameters = [
+        (name, _words(schema.get("description", "") if isinstance(schema, Mapping) else ""))
+        for name, schema in properties.items()
+    ]
+    return about or "".join(_words(tool.name)).replace("_", ""), tuple(sorted(parameters))
+
+
+def _words(text: object) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", str(text).casefold()))
