@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from toolgrammar.core.errors import Place, ToolGrammarError
-from toolgrammar.core.grammar import Grammar, Witness
+from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import escape
 
 from .contracts import contract_of
@@ -84,9 +84,9 @@ class SetFindings:
 
     def _excluded(self, tool: str, grammar: Grammar, names: Sequence[str]) -> None:
         """Find the optional parameters of a tool that are never given together."""
-        if len(names) < 2 or not self._may_compare() or _given(grammar, names).text is not None:
+        if len(names) < 2 or not self._may_compare() or _given(grammar, names)[0] is not None:
             return
-        names = [name for name in names if self._may_compare() and not _given(grammar, [name]).is_none]
+        names = [name for name in names if self._may_compare() and not _given(grammar, [name])[1]]
         excluded: dict[str, list[str]] = {}
         for one, other in self._apart(grammar, names):
             excluded.setdefault(one, []).append(other)
@@ -101,16 +101,17 @@ class SetFindings:
         for pair in combinations(names, 2):
             if any(call.issuperset(pair) for call in seen) or not self._may_compare():
                 continue
-            found = _given(grammar, pair)
-            if found.text is not None:
-                seen.append(set(json.loads(found.text)))
-            elif found.is_none:
+            text, is_none = _given(grammar, pair)
+            if text is not None:
+                seen.append(set(json.loads(text)))
+            elif is_none:
                 yield pair
 
 
-def _given(grammar: Grammar, names: Sequence[str]) -> Witness:
-    """Return a smallest call with some parameters."""
-    return grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
+def _given(grammar: Grammar, names: Sequence[str]) -> tuple[str | None, bool]:
+    """Return a smallest call with some parameters, and True if there is none; None and False if that is undecided."""
+    found = grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
+    return found.text, found.is_none
 
 
 def _said(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
