@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .contract_source import contracts_of
-from .output import AsJson, fail, in_words_of_the_shell, print_json, working
+from .output import AsJson, fail, in_words_of_the_shell, print_json, shown_json, working
 from .output import console as make_console
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ COLOURS = {"breaks": "bold red", "removed": "bold red", "undecided": "yellow", "
 
 #: The name under which two JSON Schemas are compared.
 _SCHEMA = "(schema)"
-
-#: Maximum number of characters of a call that are shown.
-MAX_SHOWN = 300
 
 _SOURCE = (
     "A file (.json, .py, .ts, .yaml) of tools, of an OpenAPI document or of a JSON Schema; the URL or the command of "
@@ -93,14 +89,9 @@ def _lines(change: ToolChange) -> list[str]:
     lines = []
     for broken in change.breaks:
         said = "breaks this call" if broken.kind == "call" else "may give this result"
-        lines.append(broken.reason if broken.value is None else f"{said}: {_shown(broken.value)}")
+        lines.append(broken.reason if broken.value is None else f"{said}: {shown_json(broken.value)}")
         if broken.value is not None:
             lines.append(f"    {broken.reason}")
     if change.gains is not None:
-        lines.append(f"takes more: {_shown(change.gains)}")
+        lines.append(f"takes more: {shown_json(change.gains)}")
     return [*lines, *(f"not decided: {in_words_of_the_shell(str(error))}" for error in change.undecided)]
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,16 +10,13 @@ from urllib.parse import urlsplit
 import typer
 
 from .contract_source import server_at
-from .output import AsJson, console, fail, located, print_json, working, writable
+from .output import AsJson, console, fail, located, print_json, shown_json, working, writable
 
 if TYPE_CHECKING:
     from toolgrammar.tools.fuzzing import FuzzedTool, FuzzReport
 
 #: Hosts to which calls are sent without being named.
 LOCAL = ("localhost", "127.0.0.1", "::1")
-
-#: Maximum number of characters of a call that are shown.
-MAX_SHOWN = 300
 
 _COLOURS = {"fails": "bold red", "left out": "yellow", "holds": "green"}
 
@@ -108,9 +104,8 @@ def _lines(tool: FuzzedTool) -> list[str]:
     """Return what is said of a tool, line by line."""
     lines = []
     for each in tool.failures:
-        text = json.dumps(each.arguments, ensure_ascii=False)
-        text = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters)"
-        lines += [f"{'accepts' if each.kind == 'accepted' else each.kind}: {text}", f"    {each.reason}"]
+        did = "accepts" if each.kind == "accepted" else each.kind
+        lines += [f"{did}: {shown_json(each.arguments)}", f"    {each.reason}"]
     if tool.more:
         lines.append(f"and {tool.more} more calls of these kinds")
     if tool.left_out:

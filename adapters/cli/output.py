@@ -27,6 +27,9 @@ EXIT_USAGE = 2
 #: Seconds of silence after which a command says what it does.
 PATIENCE = 2.0
 
+#: Maximum number of characters of a value in a report.
+MAX_SHOWN = 300
+
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 #: The option that every command has.
@@ -62,6 +65,12 @@ def working(what: str) -> Iterator[None]:
 def print_text(text: str) -> None:
     """Print a text that programs read, as it is."""
     print(text, flush=True)
+
+
+def shown_json(value: Any) -> str:
+    """Return a value as JSON in one line, cut after `MAX_SHOWN` characters."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}... ({len(text):,} characters)"
 
 
 def print_json(value: Any) -> None:
