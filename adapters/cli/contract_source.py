@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from .output import fail, located
-from .source import Source, executed, load, read_json
+from .source import SYNTAXES, Source, executed, is_url, load, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.tools import ToolSet
@@ -59,7 +60,7 @@ def _tools_of(name: str, value: Any) -> ToolSet:
 
 def tools_or_schema(name: str) -> ToolSet | Source:
     """Return the tools that a user names, or a schema or a grammar; what cannot be read ends the command."""
-    if name.startswith(("http://", "https://")) or Path(name).suffix in _SUFFIXES:
+    if _is_server(name) or (Path(name).suffix in _SUFFIXES and not is_url(name)):
         found = contracts_of(name)
         return Source(name, found) if _is_schema(found) or isinstance(found, bool) else found
     source = load(name)
@@ -71,16 +72,21 @@ def tools_or_schema(name: str) -> ToolSet | Source:
     return _tools_of(name, value) if is_tools else source
 
 
+def _is_server(name: str) -> bool:
+    """Return whether a URL is an MCP server's, not a file's, which is never fetched."""
+    return is_url(name) and Path(urlsplit(name).path).suffix not in (".json", *_SUFFIXES, *SYNTAXES)
+
+
 def _is_schema(value: Any) -> bool:
     return isinstance(value, Mapping) and _OF_TOOLS.isdisjoint(value)
 
 
 def _read(name: str) -> Any:
     """Return what a user names, not yet as tools."""
-    if name.startswith(("http://", "https://")):
+    if _is_server(name):
         return _served(name)
     path = Path(name)
-    if name != "-" and not path.exists():
+    if name != "-" and not is_url(name) and not path.exists():
         if (revision := _REVISION.fullmatch(name)) is not None:
             return _of_revision(*revision.groups())
         words = shlex.split(name) if " " in name and name.lstrip()[:1] not in "{[" else []

@@ -159,12 +159,16 @@ def load(name: str) -> Source:
     try:
         text = sys.stdin.read() if name == "-" else path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        is_url = name.startswith(("http://", "https://"))
         hint = f"nothing is fetched; give its text to standard input: curl -s {name} | toolgrammar COMMAND -"
-        fail(f"{shown} cannot be read: {error.strerror}", hint if is_url else _NAMES)
+        fail(f"{shown} cannot be read: {error.strerror}", hint if is_url(name) else _NAMES)
     except ValueError as error:
         fail(f"{shown} is not UTF-8: {error}", "save the file as UTF-8")
     return _read(shown, text, path.suffix)
+
+
+def is_url(name: str) -> bool:
+    """Return whether a name is an address of the web."""
+    return name.startswith(("http://", "https://"))
 
 
 def _exists(path: Path) -> bool:

@@ -280,6 +280,8 @@ def test_what_a_module_prints_is_not_our_output(
         (["check", "-"], 2, "standard input is empty"),
         (["check", "C:/nothing.json"], 2, "C:/nothing.json cannot be read: No such file or directory"),
         (["check", "https://example.org/a.json"], 2, "curl -s https://example.org/a.json | toolgrammar COMMAND -"),
+        (["check", "http://example.org/a.yaml?b=c"], 2, "| toolgrammar COMMAND -"),
+        (["diff", "https://example.org/a.json", "null.json"], 2, "| toolgrammar COMMAND -"),
         (["check", "x" * 5000], 2, "cannot be read: File name too long"),
         (["check", "null.json"], 1, "must be an object or a boolean, not null"),
         (["sample", "null.json"], 2, "must be an object or a boolean, not null"),
