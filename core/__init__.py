@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         PermissionDeniedError,
         Place,
         RateLimitError,
+        RecordError,
         SchemaError,
         SchemaWarning,
         ServerConnectionError,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from .live import AtLeast, AtMost, DaysFromToday, LiveValues, Values, given
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import AsyncRun, AsyncStream, Model, RepeatedCall, Run, RunResult, Stream, load_model
+    from .record import Record, RecordReport
     from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
@@ -154,6 +156,9 @@ __all__ = [
     "RateLimitError",
     "ReasoningBlock",
     "ReasoningDelta",
+    "Record",
+    "RecordError",
+    "RecordReport",
     "RepeatedCall",
     "Role",
     "Run",
@@ -210,6 +215,7 @@ _HOME = {
     "conversation.trace": "ForbiddenToken Trace TracedToken",
     "conversation.messages": "ImagePart Message Part ReasoningBlock Role TextPart ToolCall",
     "models": "AsyncRun AsyncStream Model RepeatedCall Run RunResult Stream load_model",
+    "record": "Record RecordReport",
     "schema.read.reasoning_order": "reasoning_first",
     "generation.partial": "Partial PartialReader",
     "generation.params": "GenerateParams JsonMode OutputParser ToolInterface",

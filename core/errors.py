@@ -32,6 +32,7 @@
     │       ├── ServerFailureError          5xx, or an incomplete answer
     │       ├── ServerConnectionError       no connection, or it was closed          (ConnectionError)
     │       └── ServerTimeoutError          the server was silent for too long       (TimeoutError)
+    ├── RecordError                 a record cannot be written, or it is damaged
     └── ToolCallError               a tool call is not valid
         ├── UnknownToolError            its name is not one of the given tools
         ├── InvalidArgumentsError       its arguments do not match the tool's schema
@@ -299,6 +300,10 @@ class ServerConnectionError(ServerError, ConnectionError, code="server_connectio
 
 class ServerTimeoutError(ServerError, TimeoutError, code="server_timeout", retryable=True):
     """The server was silent for longer than the model's ``timeout``."""
+
+
+class RecordError(ToolGrammarError, code="record"):
+    """A record cannot be written, or it is damaged: what cannot be recorded does not run."""
 
 
 class ToolCallError(ToolGrammarError, code="tool_call"):

@@ -13,7 +13,18 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
-from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, Model, ToolCall, Vocabulary, errors, load_model
+from toolgrammar.core import (
+    GenerateParams,
+    Grammar,
+    JsonMode,
+    Message,
+    Model,
+    Record,
+    ToolCall,
+    Vocabulary,
+    errors,
+    load_model,
+)
 from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.masks.promised import take
 from toolgrammar.core.models.remote import RemoteModel
@@ -88,6 +99,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "invalid_arguments": lambda: TOOLS.validate(ToolCall("1", "add", {"a": 1})),
     "tool_timeout": lambda: TOOLS.call(ToolCall("1", "wait", {"seconds": 0.5}), timeout=0.01),
     "parse": lambda: TOOLS.repair("Hello."),
+    "record": lambda: Record.verify("no such file"),
     "tool_call": lambda: TOOLS.call(ToolCall("1", "add", {"a": 1, "b": 2}, error="malformed call: x")),
 }
 GROUPS = {"error", "schema"}

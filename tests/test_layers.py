@@ -58,6 +58,7 @@ PIPELINE = (
     "core.reading",
     "core.repair",
     "core.validation",
+    "core.record",
     "core.live",
     # writing
     "core.conversation",
@@ -230,7 +231,7 @@ def test_front_door_is_for_users() -> None:
 
 
 #: Modules of core that stand alone, without a package.
-ALONE = ("core.errors", "core.faces", "core.validation")
+ALONE = ("core.errors", "core.faces", "core.record", "core.validation")
 
 
 #: Maximum number of names of core that tools and adapters import. It only falls; 150 is the goal.
@@ -309,10 +310,10 @@ def test_languages_know_no_threads() -> None:
 
 
 def test_the_network_in_numpy_is_a_model() -> None:
-    """The engine does not know the network in NumPy: `load_model` opens it, and the command line's demo."""
+    """The engine does not know the network in NumPy: `load_model` opens it."""
     users = {arrow.source for arrow in ALL if arrow.target.startswith("core.models.numpy_llama")}
     outside = {source for source in users if not source.startswith("core.models.numpy_llama")}
-    assert outside == {"core.models.load", "adapters.cli.demo"}
+    assert outside == {"core.models.load"}
 
 
 def test_adapters_do_not_know_each_other() -> None:

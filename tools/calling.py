@@ -180,16 +180,18 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         "gen_ai.tool.description": tool.description or None,
         "gen_ai.tool.call.id": call.id or None,
     }
-    if Span.has_contents():
-        attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+    if Span.is_watched():
+        attributes["toolgrammar.arguments_sha256"] = Span.digest(dict(call.arguments))
+        if Span.has_contents():
+            attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
     span = Span.begin("execute_tool", tool.name, attributes)
     if span is None:
         yield lambda result: result
         return
 
     def told(result: Any) -> Any:
-        if Span.has_contents():
-            span.set({"gen_ai.tool.call.result": result_text(result)})
+        text = result_text(result)
+        span.set({"toolgrammar.result_sha256": Span.digest(text), "gen_ai.tool.call.result": text})
         return result
 
     with span.running():

@@ -48,8 +48,6 @@ def demo(
     from rich.text import Text
 
     from toolgrammar.core import GenerateParams, Message, ModelError, load_model
-    from toolgrammar.core.models import LocalModel
-    from toolgrammar.core.models.numpy_llama import EmbeddedBackend
     from toolgrammar.tools import ToolSet
 
     from .demo_tools import book_table, convert_currency, get_weather
@@ -64,9 +62,7 @@ def demo(
     with working(f"loading {model}"):
         opened = load_model(model)
     with opened as loaded:
-        embedded = loaded.backend if isinstance(loaded, LocalModel) else None
-        embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
-        is_noise = embedded is not None and not embedded.trained
+        is_noise = not getattr(getattr(loaded, "backend", None), "trained", True)
         traced(trace, loaded)
         console.print(Text.assemble(("model    ", "bold"), _described(model, loaded)))
         console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
@@ -118,11 +114,9 @@ def demo(
 
 def _described(address: str, loaded: Model) -> str:
     """Return a line about a model."""
-    from toolgrammar.core.models import LocalModel
-    from toolgrammar.core.models.numpy_llama import EmbeddedBackend
-
-    if isinstance(loaded, LocalModel) and isinstance(loaded.backend, EmbeddedBackend):
-        return f"{loaded.name}: {loaded.backend.description}"
+    description = getattr(getattr(loaded, "backend", None), "description", None)
+    if description is not None:
+        return f"{loaded.name}: {description}"
     if address == "smollm2":
         return "smollm2: SmolLM2-135M-Instruct, 135 million parameters, on this machine"
     return loaded.name

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,6 +66,12 @@ def serve(
             "whose public functions give them (the file is executed)."
         ),
     ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="File to which a record of answers and calls is appended, chained by hashes.")
+    ] = None,
+    record_key: Annotated[
+        str | None, typer.Option(help="Key of the record's hashes, as env:NAME (an environment variable).")
+    ] = None,
     max_running: Annotated[int, typer.Option(min=1, help="Maximum number of requests at a time, for each model.")] = 4,
     max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,
@@ -91,10 +98,16 @@ def serve(
     keep_little()
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
+    from toolgrammar.core import Record
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
-    keys = [_key(one) for one in api_key or ()]
+    keys = [key_of("--api-key", one) for one in api_key or ()]
     named = {} if values is None else _values_of(values)
+    kept = (
+        None
+        if record is None
+        else Record(record, key=key_of("--record-key", record_key).encode() if record_key else None)
+    )
     limits = Limits(
         max_running=max_running,
         max_waiting=max_waiting,
@@ -116,7 +129,9 @@ def serve(
     # The event loop waits this long for each thread that reads a grammar or writes a mask.
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        _run(app, host, port, grace, body_seconds, lambda address: _announce(address, list(loaded), bool(keys), grace))
+        with kept or nullcontext():
+            has_keys = bool(keys)
+            _run(app, host, port, grace, body_seconds, lambda address: _announce(address, [*loaded], has_keys, grace))
     finally:
         for model in loaded.values():
             model.close()
@@ -258,11 +273,11 @@ def loaded_models(models: list[str]) -> dict[str, Model]:
     return loaded
 
 
-def _key(given: str) -> str:
+def key_of(option: str, given: str) -> str:
     """Return a key from the environment: on the command line every user of the machine could read it."""
     scheme, _, name = given.partition(":")
     if scheme != "env" or not name:
-        fail("--api-key is not of the form env:NAME", "put the key into an environment variable, and name that")
+        fail(f"{option} is not of the form env:NAME", "put the key into an environment variable, and name that")
     key = os.environ.get(name, "")
     if not key:
         fail(f"the environment variable {name} is empty", "put the key there")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
-from ..basics.spans import OURS, Span, context, ending
+from ..basics.spans import OURS, Context, Span, ending
 from ..conversation.events import Generation
-from ..conversation.messages import Message
+from ..conversation.messages import Message, ToolCall
 from .requests import Request
 
 if TYPE_CHECKING:
@@ -19,16 +18,16 @@ if TYPE_CHECKING:
 
 def spanned(model: Any, request: Request, items: Generator[Item, None, None]) -> Generator[Item, None, None]:
     """Return the items of an answer, whose span lasts from the first to the last."""
-    return items if "opentelemetry.trace" not in sys.modules else _spanned(model, request, items, context())
+    return _spanned(model, request, items, Context()) if Span.is_watched() else items
 
 
 def aspanned(model: Any, request: Request, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
     """Do what `spanned` does, for asynchronous items."""
-    return items if "opentelemetry.trace" not in sys.modules else _aspanned(model, request, items, context())
+    return _aspanned(model, request, items, Context()) if Span.is_watched() else items
 
 
 def _spanned(
-    model: Any, request: Request, items: Generator[Item, None, None], parent: Any
+    model: Any, request: Request, items: Generator[Item, None, None], parent: Context
 ) -> Generator[Item, None, None]:
     span = begin(model, request, parent)
     with ending(span), closing(items):
@@ -39,7 +38,7 @@ def _spanned(
 
 
 async def _aspanned(
-    model: Any, request: Request, items: AsyncGenerator[Item, None], parent: Any
+    model: Any, request: Request, items: AsyncGenerator[Item, None], parent: Context
 ) -> AsyncGenerator[Item, None]:
     span = begin(model, request, parent)
     with ending(span):
@@ -50,9 +49,9 @@ async def _aspanned(
                 yield item
 
 
-def begin(model: Any, request: Request, parent: Any = None) -> Span | None:
+def begin(model: Any, request: Request, parent: Context | None = None) -> Span | None:
     """Begin the span of an answer, with what was asked; None if nobody records it."""
-    if "opentelemetry.trace" not in sys.modules:
+    if not Span.is_watched():
         return None
     params = request.params
     is_remote = not model.capabilities.logits
@@ -68,6 +67,8 @@ def begin(model: Any, request: Request, parent: Any = None) -> Span | None:
         "gen_ai.request.seed": params.seed,
         "gen_ai.request.stop_sequences": list(params.stop) or None,
         "gen_ai.output.type": "json" if is_json else "text",
+        f"{OURS}tools": None if params.tools is None else [tool.name for tool in params.tools],
+        f"{OURS}tools_sha256": None if params.tools is None else Span.digest(params.tools.to_openai()),
     }
     if Span.has_contents():
         attributes["gen_ai.input.messages"] = written(request.messages)
@@ -92,10 +93,27 @@ def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
         f"{OURS}least_sureness": min((each.least for each in whole.sureness if each.has_choices), default=None),
         f"{OURS}cut": cut or None,
         f"{OURS}repeated": whole.repeated is not None or None,
+        f"{OURS}calls": [_told_of(call, number, whole) for number, call in enumerate(whole.tool_calls)] or None,
     }
     if Span.has_contents():
         attributes["gen_ai.output.messages"] = written([whole.message], whole.finish_reason)
     span.set(attributes)
+
+
+def _told_of(call: ToolCall, number: int, whole: Generation) -> dict[str, Any]:
+    """Return what is said of a call, without its contents: what the mask removed and how sure the model was of it."""
+    removed = [mass.removed for mass in whole.masses if mass.call == number]
+    sureness = [each.least for each in whole.sureness if each.id == call.id and each.has_choices]
+    told = {
+        "id": call.id,
+        "name": call.name,
+        "arguments_sha256": Span.digest(dict(call.arguments)) if call.fault is None else Span.digest(call.raw or ""),
+        "error": call.error,
+        "cut": list(call.cut) or None,
+        "removed_mass": max(removed, default=None),
+        "least_sureness": min(sureness, default=None),
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def written(messages: Iterable[Message], finish_reason: str | None = None) -> str:

@@ -17,12 +17,12 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import IO
 
+from ..basics.file_lock import locked
 from ..errors import ModelError
 from ..vocabulary.disk_cache import VARIABLE, cache_folder
 
@@ -98,7 +98,7 @@ class PublishedModel:
             )
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(folder / f"{self.file_name}.lock"):
+            with locked(folder / f"{self.file_name}.lock"):
                 path = self.find()  # another process may have downloaded it
                 if path is not None:
                     return path
@@ -274,33 +274,3 @@ def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
     if not _has_size(target, model.size) or _sha256(target) != model.sha256:
         raise ModelError(f"{given.name} is not {model.file_name}: size or SHA-256 differ", hint=hint)
     return target
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock between processes, which is released at the latest at the end of this process."""
-    with open(path, "a+b") as file:
-        _lock(file)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-    import time
-
-    def _lock(file: IO[bytes]) -> None:
-        """Wait for the lock on a file."""
-        while True:
-            try:
-                file.seek(0)
-                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-                return
-            except OSError:
-                time.sleep(0.2)
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> None:
-        """Wait for the lock on a file."""
-        fcntl.flock(file, fcntl.LOCK_EX)

@@ -27,7 +27,7 @@ import openai
 import pytest
 import uvicorn
 
-from toolgrammar.adapters.cli import serve
+from toolgrammar.adapters.cli import main, serve
 from toolgrammar.adapters.server import create_app
 
 PROGRAM = "from toolgrammar.adapters.cli import main; main()"
@@ -93,7 +93,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     options = ["--max-running", "1", "--max-waiting", "1", "--body-seconds", "1", "--max-body", "20000"]
     running = start(
         tmp_path_factory.mktemp("serve"), "small=embedded", "embedded", "--api-key", "env:THE_KEY",
-        "--temperature", "1", *options,
+        "--temperature", "1", "--record", str(tmp_path_factory.mktemp("record") / "record.jsonl"),
+        "--record-key", "env:THE_KEY", *options,
     )  # fmt: skip
     yield running
     running.process.kill()
@@ -116,6 +117,34 @@ def test_a_client_of_openai_over_the_network(server: Running) -> None:
                 )
             )
             assert text == answer.choices[0].message.content
+
+
+def test_answers_are_recorded(
+    server: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--record``: each answer is an entry without its words; ``record verify`` reads it, and says what was changed."""
+    path = server.log.parent.parent / "record0" / "record.jsonl"
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0) as client:
+        client.chat.completions.create(
+            model="small", messages=[{"role": "user", "content": "a secret word"}], max_tokens=9
+        )
+    last = json.loads(path.read_text().splitlines()[-1])
+    assert last["event"] == "answer" and last["attributes"]["gen_ai.usage.output_tokens"] <= 9
+    assert "a secret word" not in path.read_text()
+    monkeypatch.setenv("THE_KEY", KEY)
+    ended = []
+    for changed, arguments in ((False, ()), (False, ("--json",)), (False, ("--head", "0")), (True, ())):
+        if changed:
+            path.write_text(path.read_text().replace('"chat"', '"CHAT"').replace("output_tokens", "tokens", 1))
+        monkeypatch.setattr(
+            sys, "argv", ["toolgrammar", "record", "verify", str(path), "--key", "env:THE_KEY", *arguments]
+        )
+        with pytest.raises(SystemExit) as ending:
+            main()
+        ended.append((ending.value.code, capsys.readouterr().out))
+    assert [code for code, _ in ended] == [0, 0, 1, 1]
+    assert json.loads(ended[1][1])["ok"] is True
+    assert last["hash"] in ended[0][1] and "no entry has the hash 0" in ended[2][1] and "was changed" in ended[3][1]
 
 
 def test_keys_are_needed(server: Running) -> None:
