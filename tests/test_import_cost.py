@@ -97,9 +97,9 @@ def test_making_a_grammar_is_light(package: str) -> None:
 
 
 def test_importing_tools_is_light() -> None:
-    """``import toolgrammar.tools`` loads base dependencies only."""
-    _, names = load("import toolgrammar.tools")
-    assert names <= BASE
+    """``import toolgrammar.tools`` loads Pydantic, and neither NumPy nor jsonschema before they are needed."""
+    _, names = load("import toolgrammar.tools\nassert len(set(sys.modules) - before) < 500")
+    assert names <= BASE - {"numpy", "jsonschema"}
 
 
 def test_command_line_loads_no_framework() -> None:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.validation import Validator
 
 from .closed_schema import close_objects
 from .tool import Tool
@@ -205,6 +204,8 @@ class _Side:
         if found.lost.text is not None:
             value = json.loads(found.lost.text)
             try:
+                from toolgrammar.core.validation import Validator
+
                 reason = next(Validator(second, formats=formats).violations(value), "")
             except ToolGrammarError:
                 reason = ""

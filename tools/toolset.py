@@ -8,7 +8,7 @@ from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Self
 
@@ -36,7 +36,6 @@ from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema import of_today, reasoning_first, today
 
-from .argument_checker import ArgumentChecker
 from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
 from .calling import ToolResult, arun, as_call, call_span, failure, prepare, run
 from .closed_schema import close_objects
@@ -64,6 +63,9 @@ from .live_values import CallReader, has_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
+
+if TYPE_CHECKING:
+    from .argument_checker import ArgumentChecker
 
 _LOG = logger_of("tools")
 
@@ -884,6 +886,8 @@ class ToolSet:
 
     def _checker(self, name: str) -> ArgumentChecker:
         def made() -> ArgumentChecker:
+            from .argument_checker import ArgumentChecker
+
             tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
             return ArgumentChecker(tool, additional_properties=self._is_open(name))
 

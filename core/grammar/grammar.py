@@ -23,7 +23,6 @@ from ..errors import (
 )
 from ..language.free_text import text_until
 from ..language.nodes import Nodes
-from ..masks.matcher import Constraint
 from ..pages import table
 from ..regex.starts import Starts, checked_starts, free_text_without
 from .choices import cases_build, distinct_build
@@ -34,6 +33,7 @@ from .source import source
 
 if TYPE_CHECKING:
     from ..export.writers import Exported
+    from ..masks.matcher import Constraint
     from ..schema import SchemaOptions
     from ..text_grammars.rules import ReadGrammar
     from ..vocabulary.vocabulary import Vocabulary
@@ -885,6 +885,8 @@ class Grammar:
         Raises:
             ToolGrammarError: as `program`, and if the vocabulary lacks a control token of the grammar.
         """
+        from ..masks.matcher import Constraint
+
         return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from ..errors import InvalidArgumentsError, Place
 from ..json import escape
 from ..schema.read.live import has_values, marks_of, require_schema, with_answers
-from ..validation import Validator
 from .asking import LiveValues
 
 
@@ -28,6 +27,8 @@ def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = N
     """
     if not has_values(schema):
         return
+    from ..validation import Validator
+
     definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     for inner, objects, name, pointer in _members(schema, value, [], "", definitions):
         names = list(inner["properties"])
@@ -65,6 +66,8 @@ def _members(
         yield from _members(target, value, above, pointer, definitions)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for option in schema.get(keyword, ()):
+            from ..validation import Validator
+
             if keyword == "allOf" or not any(Validator({**definitions, "allOf": [option]}).problems(value)):
                 yield from _members(option, value, above, pointer, definitions)
     properties = schema.get("properties")

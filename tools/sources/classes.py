@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import typing_extensions
-from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter, create_model
+from pydantic import AliasPath, BaseModel, TypeAdapter, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from toolgrammar.core.errors import Place, SchemaError
@@ -92,7 +92,7 @@ def _from_model(cls: type[BaseModel]) -> Tool:
                 field,
             )
     root = schema.get("$defs", {}).get(name, {}) if "$ref" in schema else schema  # recursive models refer to themselves
-    if issubclass(cls, RootModel) and not _is_object(schema):
+    if cls.__pydantic_root_model__ and not _is_object(schema):
         raise _not_a_tool(
             name,
             "its root is not an object, and arguments always are",
