@@ -73,7 +73,6 @@ SAID = {
     "pydantic_ai_agent.py": ["soil_of('east', {'ph': 6})", "Plan(beds={'east': 12})", "in pieces:"],
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
     "litellm_dspy.py": ["False bills"],
-    "transformers_continuous.py": ["{'city': "],
     "tools_by_name.py": ["schemas: 34,459", "names: 3,559", "of one call: 3,938", "heat_room_42({'degrees': 21.5, 'h"],
     "openai_client.py": [
         "find_seat({'train': 'IC 702', 'window': True})",
@@ -98,7 +97,6 @@ NEEDS = {
     "pydantic_ai_agent.py": "pydantic_ai",
     "litellm_dspy.py": "dspy",
     "ray_serve_server.py": "ray.serve",
-    "transformers_continuous.py": "transformers.generation.continuous_batching.cb_logits_processors",
 }
 
 
