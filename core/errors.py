@@ -7,6 +7,7 @@
     │   ├── InvalidSchemaError          it is malformed                          (ValueError)
     │   ├── UnsupportedSchemaError      it is well-formed, but cannot be enforced exactly
     │   └── UnsatisfiableSchemaError    nothing can ever satisfy it
+    ├── PolicyError                 a policy is malformed, or cannot be enforced here    (ValueError)
     ├── GrammarError                a grammar or pattern is refused
     │   └── PatternError                a regular expression is malformed
     │       └── UnsupportedPatternError     it is well-formed, but not regular or not supported
@@ -157,6 +158,10 @@ class UnsupportedSchemaError(SchemaError, code="unsupported_schema"):
 
 class UnsatisfiableSchemaError(SchemaError, code="unsatisfiable_schema"):
     """No instance can satisfy the schema."""
+
+
+class PolicyError(ToolGrammarError, ValueError, code="policy"):
+    """A policy is malformed, is not for these tools, cannot be enforced here, or nobody confirmed a call."""
 
 
 class GrammarError(ToolGrammarError, ValueError, code="grammar"):

@@ -29,7 +29,7 @@ from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.masks.promised import take
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Policy, ToolSet
 
 
 def add(a: int, b: int) -> int:
@@ -85,6 +85,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),
     "timeout": lambda: ScriptedModel(["x"]).generate("x", timeout=0.0),
     "model": lambda: load_model("nowhere"),
+    "policy": lambda: Policy({"tools": {"t": {"a": "usr"}}}),
     "unknown_option": lambda: ScriptedModel(["x"]).generate("x", temprature=1),  # type: ignore[call-arg]
     "server": lambda: ask(400),
     "authentication": lambda: ask(401),

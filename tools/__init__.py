@@ -35,6 +35,7 @@ from .tool import Tool
 from .toolset import ToolSet
 
 if TYPE_CHECKING:
+    from .policy import Origin, Policy
     from .typescript.harmony import tools_to_harmony
     from .typescript.printer import schema_to_typescript, tools_to_typescript
     from .typescript.reader import schema_from_typescript, tools_from_typescript
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 Turn = TurnSpec
 
 __all__ = [
+    "Origin",
+    "Policy",
     "Tool",
     "ToolChange",
     "ToolChanges",
@@ -66,6 +69,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            "policy": "Origin Policy",
             "typescript.harmony": "tools_to_harmony",
             "typescript.printer": "schema_to_typescript tools_to_typescript",
             "typescript.reader": "schema_from_typescript tools_from_typescript",

@@ -22,7 +22,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolgrammar.core.basics import Span
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
-from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
+from toolgrammar.core.errors import (
+    InvalidArgumentsError,
+    Place,
+    PolicyError,
+    ToolCallError,
+    ToolGrammarError,
+    ToolTimeoutError,
+)
 
 from .formats import new_call_id
 from .formats.base import decode_object
@@ -169,6 +176,14 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
         hint="make the tool from a function, or run the call yourself",
         place=Place(tool=tool.name),
     )
+
+
+def require_approved(call: ToolCall, verdict: Any) -> None:
+    """Raise a PolicyError unless a verdict on a call is True."""
+    if verdict is not True:
+        what = ", ".join(pointer or "the call" for pointer in call.ask)
+        said = verdict if isinstance(verdict, str) else f"a person must confirm {what}, and nobody did"
+        raise PolicyError(said, hint="give approve=, which asks a person", place=Place(tool=call.name))
 
 
 @contextmanager

@@ -230,6 +230,13 @@ class Tool:
         """Return the same tool under another name (frameworks rename tools before a model sees them)."""
         return self.changed(name=name)
 
+    def restricted(self, parameters: dict[str, Any]) -> Tool:
+        """Return the same tool with parameters that take fewer values, and that models do not see (a policy)."""
+        made = self.changed(parameters=parameters)
+        live = LiveSchema(parameters)
+        made.__dict__["_kept_live"] = live.has_values, live.needs_conversation, self.readable
+        return made
+
     def changed(self, **fields: Any) -> Tool:
         """Return the same tool with other values of some fields.
 
@@ -241,7 +248,9 @@ class Tool:
         made = copy.copy(self)
         made.__dict__.update(fields)
         made.__dict__.pop("_kept_data", None)
-        made.__dict__.pop("_kept_live", None)
+        known = made.__dict__.pop("_kept_live", None)
+        if known is not None and known[2] is not None and "parameters" not in fields:
+            made.__dict__["_kept_live"] = *known[:2], known[2].changed(**fields)
         return made
 
 

@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import Self
 
 from toolgrammar.core.basics import Whitespace, logger_of, require_word
-from toolgrammar.core.conversation import CallEnd, Message, MessageBuilder, ToolCall, as_shown, of_conversation
+from toolgrammar.core.conversation import (
+    CallEnd,
+    Message,
+    MessageBuilder,
+    ToolCall,
+    of_conversation,
+)
 from toolgrammar.core.errors import (
+    InvalidArgumentsError,
     LimitError,
     Place,
+    PolicyError,
     SchemaError,
     ToolCallError,
     ToolGrammarError,
@@ -37,10 +45,11 @@ from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema import of_today, reasoning_first, today
 
 from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
-from .calling import ToolResult, arun, as_call, call_span, failure, prepare, run
+from .calling import as_call
 from .closed_schema import close_objects
 from .contracts import ToolChanges, compared_contracts, contract_of
 from .dialects import response_schema_of
+from .execution import Execution
 from .formats import (
     FormatParser,
     Reasoning,
@@ -54,7 +63,7 @@ from .formats import (
     new_call_id,
 )
 from .formats.bare_json import BareJsonParser
-from .formats.base import turn_as_text
+from .formats.base import history_as_text
 from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
@@ -75,7 +84,7 @@ MAX_CALLS = 16
 OnUnusable = Literal["error", "skip"]
 
 
-class ToolSet:
+class ToolSet(Execution):
     """An immutable, ordered set of tools with different names; satisfies ``toolgrammar.core.ToolInterface``.
 
     Equal tools under one name count once; unequal ones are an error. Equality looks at what may be called (names and
@@ -136,6 +145,7 @@ class ToolSet:
         self._names_only = False  # arguments of calls do not matter
         self._now: dict[str, Tool] | None = None
         self._context: Context | None = None
+        self._policy: Any = None
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
@@ -200,13 +210,53 @@ class ToolSet:
         tools = tools_from_typescript(text, names, files=files)
         return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 
-    def in_conversation(self, messages: Sequence[Message]) -> ToolSet:
+    def under(self, policy: Any) -> Self:
+        """Return the tools that a policy allows, with arguments from the sources that it names; prompts stay as they
+        are. A tool of which no call is allowed is left out.
+
+        Calls are checked in a conversation: ``tools.under(policy).in_conversation(messages).call(call)``.
+
+        Args:
+            policy: a `Policy` (of one role), its data or the path of its file.
+
+        Raises:
+            PolicyError: it is malformed, has several roles, or has a rule for an argument that its tool does not have.
+        """
+        from .policy import Policy  # not all users need it
+
+        policy = Policy.from_any(policy)
+        if policy is self._policy:
+            return self
+
+        def made() -> ToolSet:
+            found = self._with(policy.restrict(tuple(self)))
+            found._policy = policy if self._policy is None else self._policy & policy
+            turn = self._reading()
+            allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]
+            if len(allowed) < len(found):
+                found._tools = {tool.name: tool for tool in allowed}
+            return found
+
+        restricted: Self = self._derived.get((policy, policy.hash), made)
+        return restricted
+
+    @property
+    def policy(self) -> Any:
+        """The `Policy` that restricts its calls, or None."""
+        return self._policy
+
+    @property
+    def asks(self) -> bool:
+        """True if its policy lets a person confirm calls."""
+        return self._policy is not None and any(map(self._policy.asks, self))
+
+    def in_conversation(self, messages: Sequence[Message]) -> Self:
         """Return this tool set for a conversation, which gives the values of `Seen` and `Copied`.
 
         A tool whose required parameter has no value there is not offered: its calls are not in the grammar. Prompts are
         the same in each conversation. A `Model` does this with its own conversation.
         """
-        needs = any(tool.needs_conversation for tool in self)
+        needs = self._policy is not None or any(tool.needs_conversation for tool in self)
         if not needs and not self._has_values:
             return self
         made = self._with(self)
@@ -222,10 +272,12 @@ class ToolSet:
         if self._now is None:
             found: dict[str, Tool] = {}
             for tool in self:
-                if not tool.needs_conversation:
+                once = tool.name if self._policy is not None and not self._policy.may_repeat(tool.name) else None
+                parameters = of_conversation(tool.parameters, self._messages or (), once=once)
+                if parameters is tool.parameters:
                     found[tool.name] = tool
                     continue
-                bound = tool.changed(parameters=of_conversation(tool.parameters, self._messages or ()))
+                bound = tool.changed(parameters=parameters)
                 if has_value(tool, bound, self._reading()):
                     found[tool.name] = bound
             self._now = found
@@ -656,63 +708,23 @@ class ToolSet:
             raise unknown_tool(call.name, self.names)
         if call.error is not None and call.fault is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
-        self._checker(call.name).check(call.arguments)
+        if self._policy is not None and self._messages is None:
+            raise PolicyError(
+                "a call under a policy is checked in its conversation",
+                hint="give it: tools.in_conversation(messages), or call(call, policy=..., messages=...)",
+                place=Place(tool=call.name),
+            )
+        try:
+            self._checker(call.name).check(call.arguments)
+        except InvalidArgumentsError as error:
+            refused = self._policy and self._policy.refusal(call, self._messages or (), self)
+            raise refused or error from None
+        if self._policy is not None:
+            call = replace(call, ask=self._policy.unconfirmed(call, self._messages or (), self))
         if self._has_values:
             live = values or LiveValues(self._sources, context=self._context)
             LiveSchema(self[call.name].parameters).check(call.arguments, live, call.name)
         return call if call.error is None else replace(call, error=None)
-
-    def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:
-        """Validate a call, run it and return the function's result, or the instance for a tool made of a class.
-
-        Args:
-            call: the call; a dict of it as in `validate`.
-            allow_cut: run it even if the token budget cut some of its values.
-            timeout: seconds that it may take, or None. An ordinary function cannot be stopped: it goes on in its
-                thread, and its result is dropped.
-
-        Raises:
-            UnknownToolError: no such tool.
-            InvalidArgumentsError: the arguments do not match the schema or the function's types, or are cut.
-            ToolTimeoutError: the seconds are over.
-            ToolCallError: the tool has no function, or an async one while an event loop is running (use `acall`).
-            Exception: whatever the function raises.
-        """
-        valid = self.validate(call)
-        tool = self[valid.name]
-        with call_span(tool, valid) as told:
-            return told(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
-
-    async def acall(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
-    ) -> Any:
-        """Do what `call` does without blocking: await async functions (cancelled in time), run others in a thread."""
-        valid = self.validate(call)
-        tool = self[valid.name]
-        with call_span(tool, valid) as told:
-            return told(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
-
-    def execute(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
-    ) -> ToolResult:
-        """Do what `call` does, and return every failure as a result that a model can read."""
-        read = ToolCall("", "", {})
-        try:
-            read = as_call(call)
-            return ToolResult(read, self.call(read, allow_cut=allow_cut, timeout=timeout))
-        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
-            return failure(read, error)
-
-    async def aexecute(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
-    ) -> ToolResult:
-        """Do what `acall` does, and return every failure as a result that a model can read."""
-        read = ToolCall("", "", {})
-        try:
-            read = as_call(call)
-            return ToolResult(read, await self.acall(read, allow_cut=allow_cut, timeout=timeout))
-        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
-            return failure(read, error)
 
     # -- for models and servers --------------------------------------------------------------------------------
 
@@ -766,20 +778,7 @@ class ToolSet:
     def render_history(self, messages: Sequence[Message], format: str | WireFormat = "hermes") -> tuple[Message, ...]:
         """Return a conversation for a model whose chat template knows no calls: calls as text of the assistant,
         neighbouring results as one text of the user, as the format writes them."""
-        wire = get_format(format)
-        rendered: list[Message] = []
-        results: list[str] = []
-        for message in as_shown(messages):
-            if results and message.role != "tool":
-                rendered.append(Message("user", "\n".join(results)))
-                results = []
-            if message.role == "tool":
-                results.append(wire.render_result(message))
-            elif message.tool_calls:
-                rendered.append(replace(message, content=turn_as_text(wire, message), tool_calls=()))
-            else:
-                rendered.append(message)
-        return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)
+        return history_as_text(get_format(format), messages)
 
     def prompt(self, format: str | WireFormat = "hermes", *, brief: Collection[str] = ()) -> str:
         """Return the text that tells a model without its own template about the tools and the format.
@@ -815,7 +814,7 @@ class ToolSet:
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _with(self, tools: Iterable[Tool]) -> ToolSet:
+    def _with(self, tools: Iterable[Tool]) -> Self:
         """Return a set of some of these tools, which are not checked again."""
         made = copy.copy(self)
         made._tools = {tool.name: tool for tool in tools}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
-from toolgrammar.core.errors import ModelError, ToolGrammarError, UnknownToolError
+from toolgrammar.core.errors import ModelError, PolicyError, ToolGrammarError, UnknownToolError
 from toolgrammar.core.generation import OPTIONS, GenerateParams, resolve_params
 from toolgrammar.tools.formats import get_format
 
@@ -73,7 +73,13 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
             raise ModelError(f"tool_format is {options['tool_format']!r}", hint=error.hint) from None
     if "thinking_markers" in options and isinstance(options["thinking_markers"], list):
         options["thinking_markers"] = tuple(options["thinking_markers"])
-    return resolve_params(None, options)
+    params = resolve_params(None, options)
+    if params.policy is not None and params.policy.asks_somebody:
+        raise PolicyError(
+            "the policy lets a person confirm calls, and the framework runs calls without asking",
+            hint="leave 'ask' out of it, or use Model.run(approve=...)",
+        )
+    return params
 
 
 def stop_strings(stop: Any) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ class Settings(BaseModel):
     equal_calls: bool | None = None
     empty_answer: bool | None = None
     other_spellings: bool | None = None
+    policy: Any | None = None
     tool_format: str | None = None
     on_budget: str | None = None
     max_repetition: int | None = None

@@ -50,6 +50,7 @@ class ToolGrammarModelSettings(ModelSettings, total=False):  # type: ignore[misc
     toolgrammar_min_p: float
     toolgrammar_repetition_penalty: float
     toolgrammar_thinking: bool | int
+    toolgrammar_policy: Any
     toolgrammar_tool_format: str
     toolgrammar_on_budget: str
     toolgrammar_jump_forward: bool

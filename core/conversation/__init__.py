@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .bound import Copied, Seen, of_conversation, require_formed
+    from .bound import (
+        Copied,
+        Seen,
+        of_conversation,
+        require_formed,
+    )
     from .builder import MessageBuilder
     from .equal_calls import UnequalCalls
     from .events import (

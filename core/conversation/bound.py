@@ -12,12 +12,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, islice
+from types import MappingProxyType
 from typing import Any
 
 from ..basics.annotated import with_keyword
 from ..errors import InvalidSchemaError, Place
-from ..json import to_pointer
+from ..json import escape, to_pointer
 from ..schema.keywords.live import COPIED, SEEN, SOURCES, UNITS, wrong_mark
 from ..schema.keywords.values import MAX_INTEGER
 from ..schema.read.keywords import GRAMMAR, KEYWORDS
@@ -26,6 +27,17 @@ from .messages import Message, ToolCall
 
 #: Maximum number of values of one key that count as seen, and of characters of text that may be copied: the latest.
 MAX_SEEN, MAX_COPIED = 20_000, 200_000
+
+#: Any field of a result, also the whole of one that is no object or list.
+ANY_FIELD = "**"
+
+#: A copy of texts of whole messages.
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+#: A number in digits, which is no part of a word, a date or a longer number.
+_NUMBERS = re.compile(
+    r"(?<![\w.,:/+-])(?<!\d-)-?(?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w:/-]|[.,]\d)", re.ASCII
+)
 
 #: Maximum number of texts that one message is for copies, if lone surrogates part it: the latest.
 MAX_PARTS = 1_000
@@ -78,6 +90,13 @@ class Seen:
     tool: str | None = None
     calls: bool = False
 
+    @staticmethod
+    def fields(
+        messages: Sequence[Message], field: str, tool: str | None = None, without: Sequence[str] = ()
+    ) -> Iterator[ResultField]:
+        """Yield the scalars of a field of results; see `fields_of_results`."""
+        return fields_of_results(messages, field, tool, without)
+
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
         """Return the JSON Schema of an annotated type."""
         more = {name: value for name, value in (("tool", self.tool), ("calls", self.calls)) if value}
@@ -106,6 +125,20 @@ class Copied:
         """Return the JSON Schema of an annotated type."""
         return with_keyword(handler(core_schema), COPIED, {"source": self.source, "unit": self.unit})
 
+    def index_in(self, value: Any, text: str) -> int | None:
+        """Return the first index at which a text has a string as a copy of whole units, or a number in digits; None: it
+        has none."""
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return next((at for at, number in _numbers_in(text) if number == value), None)
+        is_stripped = self.unit == "chars" or value == value.strip("\n" if self.unit == "lines" else None)
+        if not value or not is_stripped:
+            return None
+        ends = {0, *accumulate(map(len, () if self.unit == "chars" else _chunks(text, self.unit)))}
+        at = text.find(value)
+        while at >= 0 and not (self.unit == "chars" or (at in ends and at + len(value) in ends)):
+            at = text.find(value, at + 1)
+        return None if at < 0 else at
+
     def find(self, text: str, messages: Sequence[Message]) -> list[tuple[int, int]]:
         """Return the places of a text in a conversation: the index of a message, and the index of the character in its
         text."""
@@ -126,11 +159,20 @@ def needs_conversation(schema: Any) -> bool:
     return has_keyword(schema, (SEEN, COPIED))
 
 
-def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
+def of_conversation(schema: Any, messages: Sequence[Message], *, once: str | None = None) -> Any:
     """Return a schema with the values and texts of a conversation; the same object if it needs none.
 
     A malformed ``x-seen`` or ``x-copied`` is left, and refused where keywords are checked.
+
+    Args:
+        schema: the schema; it is not changed.
+        messages: the conversation.
+        once: name of the tool whose arguments it describes, if they may not equal those of a call that has a result
+            which is no error, since the last message of the user.
     """
+    made = [] if once is None else made_calls(messages, once)
+    if made:
+        schema = {**schema, "allOf": [*schema.get("allOf", ()), {"not": {"enum": made}}]}
     if not needs_conversation(schema):
         return schema
     # A tool with a malformed keyword must come as far as that check, whatever the conversation lacks; a plain False
@@ -148,7 +190,10 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
         if SEEN in inner:
             said = inner[SEEN]
             said = {"key": said} if isinstance(said, str) else said
-            found = seen_values(messages, said["key"], said.get("tool"), calls=said.get("calls") is True)
+            if "field" in said:
+                found = field_values(messages, said["field"], said.get("tool"), said.get("without", ()))
+            else:
+                found = seen_values(messages, said["key"], said.get("tool"), calls=said.get("calls") is True)
             values = _of_type(found, made.get("type"))
             if values and "enum" not in made:
                 made["enum"] = values
@@ -156,8 +201,13 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
                 more.append({"enum": values} if values else False)
         if COPIED in inner:
             said = inner[COPIED]
-            source, unit = (said, "words") if isinstance(said, str) else (said["source"], said.get("unit", "words"))
-            more.append(_copies(copied_texts(messages, source), unit))
+            said = {"source": said} if isinstance(said, str) else said
+            texts = copied_texts(messages, said["source"], said)
+            copies = _copies(texts, said.get("unit", "words"))
+            numbers = chain.from_iterable(map(_numbers_in, texts)) if said.get("numbers") is True else ()
+            if found := list({(type(number), number): number for _, number in islice(numbers, MAX_SEEN)}.values()):
+                copies = {"anyOf": [*([copies] if copies else ()), {"enum": found}]}
+            more.append(copies)
         if False in more:
             return nothing
         if not more:
@@ -194,20 +244,47 @@ def require_formed(schema: Any, tool: str | None = None) -> None:
                 ]
 
 
-def copied_texts(messages: Sequence[Message], source: str) -> list[str]:
+def copied_texts(messages: Sequence[Message], source: str, of: Mapping[str, Any] = _NO_FIELDS) -> list[str]:
     """Return the texts that may be copied, the latest first, each once. A lone surrogate ends a text, since no copy has
-    one."""
+    one.
+
+    Args:
+        messages: the conversation.
+        source: whose texts.
+        of: ``field``, ``tool`` and ``without`` of fields of results, as of `fields_of_results`; without them, texts of
+            whole messages.
+    """
     texts: dict[str, None] = {}
     left = MAX_COPIED
-    for message in reversed(messages):
-        if message.role in _roles(source) and message.text.strip():
-            text = message.text[-left:]
+    for text in _texts(messages, source, of):
+        if text.strip():
+            text = text[-left:]
             parts = [part for part in _SURROGATES.split(text) if part.strip()]
             texts |= dict.fromkeys(reversed(parts[-MAX_PARTS:]))
             left -= len(text)
             if left <= 0:
                 break
     return list(texts)
+
+
+def _texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a source, the latest first."""
+    if source == "tool" and ("tool" in of or "field" in of):
+        for found in fields_of_results(messages, of.get("field", ANY_FIELD), of.get("tool"), of.get("without", ())):
+            if isinstance(found.value, str):
+                yield found.value
+        return
+    for message in reversed(messages):
+        if message.role in _roles(source):
+            yield message.text
+
+
+def _numbers_in(text: str) -> Iterator[tuple[int, int | float]]:
+    """Yield the numbers that stand in a text in digits, after their indices; commas in ``1,250.50`` are left out."""
+    for match in _NUMBERS.finditer(text):
+        number = json.loads(match[0].replace(",", ""))
+        if _is_writable(number):
+            yield match.start(), number
 
 
 def _copies(texts: Sequence[str], unit: str) -> Any:
@@ -259,6 +336,114 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
                 found.setdefault((type(each), each), each)
             if len(found) >= MAX_SEEN:
                 return list(found.values())
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class ResultField:
+    """A scalar in a result that is one JSON value (or Python's notation of one); else the whole text.
+
+    Attributes:
+        index: that of the result's message.
+        names: the names of the members that lead to it; lists add none.
+        pointer: its JSON pointer in the result.
+        value: itself.
+    """
+
+    index: int
+    names: tuple[str, ...]
+    pointer: str
+    value: Any
+
+    @property
+    def forms(self) -> tuple[Any, ...]:
+        """The value, and the other form of a whole number: text or number, as the type of a parameter chooses."""
+        return (self.value, *_other_form(self.value))
+
+    def is_of(self, field: str, *, below: bool = False) -> bool:
+        """Return True if it is a field: one of a name (``id``), of names after each other (``order.id``), or of the
+        names from the root on (``/order/id``); `ANY_FIELD` is each. ``below``: or part of such a field."""
+        if field == ANY_FIELD:
+            return True
+        is_whole = field.startswith("/")
+        path = tuple(step.replace("~1", "/").replace("~0", "~") for step in field[1:].split("/"))
+        path = path if is_whole else tuple(field.split("."))
+        ends = range(len(self.names) + 1) if below else (len(self.names),)
+        return any(self.names[0 if is_whole else max(end - len(path), 0) : end] == path for end in ends)
+
+
+def fields_of_results(
+    messages: Sequence[Message], field: str, tool: str | None = None, without: Sequence[str] = ()
+) -> Iterator[ResultField]:
+    """Yield the scalars of a field in results that are no errors, the latest result first.
+
+    Unlike `seen_values`, nothing is read out of text: what a member of a result says in its text is not a member.
+
+    Args:
+        messages: the conversation.
+        field: the field, as of `ResultField.is_of`.
+        tool: only results of the tool of this name count.
+        without: fields that do not count, with all below them.
+    """
+    answered = _answered(messages)
+    for index in reversed(range(len(messages))):
+        message = messages[index]
+        if message.role != "tool" or message.is_error:
+            continue
+        call = _call_at(messages, answered.get(index))
+        if tool is None or tool == (message.name if call is None else call.name):
+            for names, pointer, value in _scalars(_whole_value(message.text)):
+                found = ResultField(index, names, pointer, value)
+                if found.is_of(field) and not any(found.is_of(each, below=True) for each in without):
+                    yield found
+
+
+def _whole_value(text: str) -> Any:
+    """Return the JSON value that a text is as a whole, or that of Python's notation; else the text."""
+    for read in (json.loads, ast.literal_eval) if _OPENING.match(text.strip()[:1]) else (json.loads,):
+        try:
+            return read(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            continue
+    return text
+
+
+def _scalars(value: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
+    """Yield the strings and numbers in a value, each after the names and the pointer that lead to it."""
+    waiting: list[tuple[Any, tuple[str, ...], str]] = [(value, (), "")]
+    while waiting:
+        part, names, pointer = waiting.pop()
+        if isinstance(part, Mapping):
+            inner = [(each, (*names, str(name)), f"{pointer}/{escape(str(name))}") for name, each in part.items()]
+            waiting += reversed(inner)
+        elif isinstance(part, (list, tuple)):
+            waiting += reversed([(each, names, f"{pointer}/{number}") for number, each in enumerate(part)])
+        elif _is_writable(part):
+            yield names, pointer, part
+
+
+def made_calls(messages: Sequence[Message], tool: str) -> list[dict[str, Any]]:
+    """Return the arguments of the calls of a tool that have a result that is no error, since the last message of the
+    user."""
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    calls = [
+        _call_at(messages, place) for index, place in _answered(messages).items() if _is_news(messages, index, last)
+    ]
+    return [dict(call.arguments) for call in calls if call is not None and call.name == tool and call.error is None]
+
+
+def _is_news(messages: Sequence[Message], index: int, last: int) -> bool:
+    return index > last and not messages[index].is_error
+
+
+def field_values(messages: Sequence[Message], field: str, tool: str | None, without: Sequence[str]) -> list[Any]:
+    """Return the values of a field of results, as `fields_of_results` has them, each once and in both forms."""
+    found: dict[tuple[type, Any], Any] = {}
+    for each in fields_of_results(messages, field, tool, without):
+        for value in each.forms:
+            found.setdefault((type(value), value), value)
+        if len(found) >= MAX_SEEN:
+            break
     return list(found.values())
 
 

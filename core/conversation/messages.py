@@ -114,6 +114,7 @@ class ToolCall:
         error: why the call is not valid, or None. A valid call validates against its tool's schema.
         fault: the call could not be read: it is ``"malformed"``, or ``"unfinished"``: the text ends inside of it. None:
             it was read, and ``error`` says if its arguments are valid.
+        ask: JSON pointers of values that a policy allows only if a person confirms them; ``""``: the call itself.
     """
 
     id: str
@@ -123,6 +124,7 @@ class ToolCall:
     cut: tuple[str, ...] = ()
     error: str | None = None
     fault: Fault | None = field(default=None, repr=False)
+    ask: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take the empty arguments of a call away that could not be read."""

@@ -37,6 +37,7 @@ class GenerateOptions(TypedDict, total=False):
     empty_answer: bool
     other_spellings: bool
     response_schema: Mapping[str, Any] | bool | type[Any] | None
+    policy: Any
     tool_format: str | None
     on_budget: Literal["close", "error"]
     max_repetition: int | None

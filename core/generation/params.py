@@ -324,6 +324,10 @@ class GenerateParams:
     )
     """With tools: a text answer must be JSON of this schema."""
 
+    policy: Any = option(None, ANY, "calls")
+    """What may flow into which argument: a ``toolgrammar.tools.Policy`` of one role, its data, or the path of its file.
+    Tools that it does not allow are not offered, and arguments have only values from the sources that it names."""
+
     tool_format: str | None = option(None, ANY, "calls")
     """Wire format of calls; None: detect it from the model's tokenizer."""
 

@@ -38,7 +38,7 @@ from .insertions import Insertions
 from .live_shape import LiveShape
 from .params import OPTIONS, RANGES, GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import check_ranges
-from .tool_choice import no_tools, tool_choice_of, tool_set_of
+from .tool_choice import allowed_by, no_tools, policy_of, tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
 #: (A list of both is typed as `Sequence[object]` where mypy joins the types of its items.)
@@ -354,6 +354,7 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         UnknownOptionError: an option is unknown.
         ModelError: a value has a wrong type or is out of range; the message names the option and the value.
         SchemaError: a tool cannot be read.
+        PolicyError: the policy is malformed, or is not for these tools.
     """
     _require_known(overrides)
     shape: Any = params
@@ -370,8 +371,10 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
     mode: Any = params.json_mode
     if mode is True:
         params = replace(params, json_mode=JsonMode())
+    if params.policy is not None:
+        params = replace(params, policy=policy_of(params.policy))
     if params.tools is not None:
-        params = replace(params, tools=tool_set_of(params.tools))
+        params = replace(params, tools=allowed_by(params.policy, tool_set_of(params.tools)))
         params = replace(params, tool_choice=tool_choice_of(params.tool_choice, params.tools.names))
     given: Any = params.grammar
     if isinstance(given, (str, Mapping)):

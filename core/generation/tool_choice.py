@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from ..errors import Place, UnknownToolError
+from ..errors import Place, PolicyError, UnknownToolError
 from .params import ToolInterface
 
 #: Keywords of a tool choice; any other choice is the name of a tool.
@@ -39,6 +39,30 @@ def tool_set_of(tools: Any) -> ToolInterface:
         tools
     )  # by name, because core does not import tools
     return made
+
+
+def policy_of(policy: Any) -> Any:
+    """Return the policy of its data, or of the path of its file.
+
+    Raises:
+        PolicyError: it is malformed.
+    """
+    return import_module("toolgrammar.tools").Policy.from_any(policy)  # by name, because core does not import tools
+
+
+def allowed_by(policy: Any, tools: ToolInterface) -> ToolInterface:
+    """Return the tools that a policy allows; None: all.
+
+    Raises:
+        PolicyError: it is malformed, or is not for these tools.
+    """
+    if policy is None:
+        return tools
+    under = getattr(tools, "under", None)
+    if under is None:
+        raise PolicyError("these tools cannot be held to a policy", hint="give a ToolSet, or what it takes")
+    restricted: ToolInterface = under(policy)
+    return restricted
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ..basics.spans import OURS, Span, ending
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, ToolCall
-from ..errors import ModelError
+from ..errors import ModelError, PolicyError
 from ..generation.params import GenerateParams
 from ..generation.plan import Prompt, conversation_of, resolve_params
 from ..json import value_key
@@ -149,6 +149,16 @@ class _Loop:
         result, news = self._results.get(self._key(call), (None, -1))
         return None if result is None or news != self._news else replace(result, call=call)
 
+    def executor(self) -> Any:
+        """Return the tools that execute calls; under a policy, in the conversation, whose calls it judges again."""
+        is_under = getattr(self.tools, "policy", None) is not None
+        return self.tools.in_conversation(self.messages) if is_under else self.tools
+
+    @property
+    def approved(self) -> dict[str, Any]:
+        """The options of an execution: ``approve`` was asked about each call."""
+        return {} if self.approve is None else {"approve": True}
+
     @staticmethod
     def _key(call: ToolCall) -> Any:
         return call.name, value_key(dict(call.arguments))
@@ -213,6 +223,11 @@ class _Loop:
             raise ModelError(f"max_turns is {settings['max_turns']}", hint="give at least 1")
         if settings["on_repeat"] not in (known := get_args(OnRepeat)):
             raise ModelError(f"on_repeat is {settings['on_repeat']!r}", hint=f"give one of {', '.join(known)}")
+        if getattr(resolved.tools, "asks", False) and settings["approve"] is None:
+            raise PolicyError(
+                "the policy lets a person confirm calls, and nobody is asked",
+                hint="give approve=, a function of the call",
+            )
         messages = list(conversation_of(prompt, resolved.prefix))
         options = {**options, "tools": resolved.tools, "tool_choice": resolved.tool_choice}
         return cls(model, params, resolved.tools, options, messages, **settings)
@@ -254,7 +269,7 @@ class Run:
             for call, result in zip(loop.calls, known, strict=False):
                 if result is None and loop.approve is not None:
                     result = _decided(call, loop.approve(call))
-                results.append(loop.tools.execute(call) if result is None else result)
+                results.append(loop.executor().execute(call, **loop.approved) if result is None else result)
                 yield results[-1]
             loop.add(results)
 
@@ -326,7 +341,8 @@ class AsyncRun:
         if result is None and self._loop.approve is not None:
             verdict = self._loop.approve(call)
             result = _decided(call, await verdict if inspect.isawaitable(verdict) else verdict)
-        return await self._loop.tools.aexecute(call) if result is None else result
+        loop = self._loop
+        return await loop.executor().aexecute(call, **loop.approved) if result is None else result
 
     def __aiter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from toolgrammar.adapters import _shared
 from toolgrammar.core import Grammar, Model, ModelError, ToolGrammarError
+from toolgrammar.tools import Policy
 
 from .shared_parts import Recording
 
@@ -35,6 +36,7 @@ VALUES: dict[str, Any] = {
     "prefix": "I ",
     "stop": ("zz",),
     "timeout": 99.0,
+    "policy": Policy({"tools": {"*": "free"}}),
     "tool_format": "json",
     "on_budget": "error",
     "jump_forward": False,

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short
 from toolgrammar.core.conversation import MALFORMED as MALFORMED
-from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
+from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall, as_shown
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -365,3 +365,21 @@ def turn_as_text(wire: WireFormat, message: Message) -> str:
     if message.text and not getattr(wire, "prose", True):
         return f"{message.text}\n{wire.render_calls(calls)}"
     return wire.render(message.text, calls)
+
+
+def history_as_text(wire: WireFormat, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a conversation for a model whose chat template knows no calls: calls as text of the assistant,
+    neighbouring results as one text of the user, as a format writes them."""
+    rendered: list[Message] = []
+    results: list[str] = []
+    for message in as_shown(messages):
+        if results and message.role != "tool":
+            rendered.append(Message("user", "\n".join(results)))
+            results = []
+        if message.role == "tool":
+            results.append(wire.render_result(message))
+        elif message.tool_calls:
+            rendered.append(replace(message, content=turn_as_text(wire, message), tool_calls=()))
+        else:
+            rendered.append(message)
+    return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)

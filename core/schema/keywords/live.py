@@ -74,19 +74,35 @@ def is_at_member(pointer: str) -> bool:
 
 def wrong_mark(keyword: str, value: Any) -> tuple[str, str] | None:
     """Return what is wrong with a value of `SEEN` or `COPIED`, and a hint; None: it is well-formed."""
-    name, members = ("key", {"key", "tool", "calls"}) if keyword == SEEN else ("source", {"source", "unit"})
+    name = "key" if keyword == SEEN else "source"
     said = {name: value} if isinstance(value, str) else value
-    if isinstance(said, Mapping) and not set(said) - members:
-        if keyword == SEEN:
-            key, tool, calls = said.get("key"), said.get("tool", ""), said.get("calls", False)
-            if isinstance(key, str) and all(key.split(".")) and isinstance(tool, str) and isinstance(calls, bool):
-                return None
-        elif said.get("source") in SOURCES and said.get("unit", "words") in UNITS:
-            return None
-    hint = 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
+    if isinstance(said, Mapping) and _is_mark(keyword, said):
+        return None
+    hint = (
+        'write "order_id", or {"key": ..., "tool": ..., "calls": true}, or {"field": ..., "tool": ..., "without": []}'
+    )
     if keyword == COPIED:
         hint = f'write one of {", ".join(SOURCES)}, or {{"source": ..., "unit": one of {", ".join(UNITS)}}}'
     return f"{keyword} names no {name}", hint
+
+
+def _is_mark(keyword: str, said: Mapping[str, Any]) -> bool:
+    """Return True for a well-formed value of `SEEN` or `COPIED`. ``field``: of results that are one JSON value."""
+    tool, field, without = said.get("tool", ""), said.get("field"), said.get("without", ())
+    if not isinstance(tool, str) or not isinstance(without, (list, tuple)) or not are_names(without):
+        return False
+    if "field" in said and not (isinstance(field, str) and field):
+        return False
+    members = {"tool", "field", "without"} if "field" in said else {"tool"}
+    if keyword == COPIED:
+        members = {"source", "unit", "numbers", *(members if said.get("source") == "tool" else ())}
+        known = said.get("source") in SOURCES and said.get("unit", "words") in UNITS
+        return known and isinstance(said.get("numbers", False), bool) and not set(said) - members
+    if "field" in said:
+        return not set(said) - members
+    key = said.get("key")
+    is_key = isinstance(key, str) and all(key.split("."))
+    return is_key and isinstance(said.get("calls", False), bool) and not set(said) - members - {"key", "calls"}
 
 
 def _check_bound(check: Check, located: Located, keyword: str, value: Any) -> None:

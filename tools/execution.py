@@ -1,0 +1,102 @@
+"""Execution of the calls of a tool set: checked, allowed by a policy, confirmed by a person, run."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from inspect import isawaitable
+from typing import Any
+
+from typing_extensions import Self
+
+from toolgrammar.core.conversation import Message, ToolCall
+
+from .calling import ToolResult, arun, as_call, call_span, failure, prepare, require_approved, run
+from .tool import Tool
+
+
+class Execution(ABC):
+    """The part of a tool set that runs calls."""
+
+    @abstractmethod
+    def __getitem__(self, name: str) -> Tool: ...
+
+    @abstractmethod
+    def validate(self, call: ToolCall | Mapping[str, Any]) -> ToolCall:
+        """Return a call if it is valid."""
+
+    @abstractmethod
+    def under(self, policy: Any) -> Self:
+        """Return the tools that a policy allows."""
+
+    @abstractmethod
+    def in_conversation(self, messages: Sequence[Message]) -> Self:
+        """Return the tools for a conversation."""
+
+    def call(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+    ) -> Any:
+        """Validate a call, run it and return the function's result, or the instance for a tool made of a class.
+
+        Args:
+            call: the call; a dict of it as in `validate`.
+            allow_cut: run it even if the token budget cut some of its values.
+            timeout: seconds that it may take, or None. An ordinary function cannot be stopped: it goes on in its
+                thread, and its result is dropped.
+
+        Raises:
+            UnknownToolError: no such tool.
+            InvalidArgumentsError: the arguments do not match the schema or the function's types, or are cut.
+            ToolTimeoutError: the seconds are over.
+            ToolCallError: the tool has no function, or an async one while an event loop is running (use `acall`).
+            Exception: whatever the function raises.
+        """
+        valid, verdict = self._ready(call, **under)
+        require_approved(valid, verdict)
+        tool = self[valid.name]
+        with call_span(tool, valid) as told:
+            return told(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
+
+    async def acall(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+    ) -> Any:
+        """Do what `call` does without blocking: await async functions (cancelled in time), run others in a thread."""
+        valid, verdict = self._ready(call, **under)
+        require_approved(valid, await verdict if isawaitable(verdict) else verdict)
+        tool = self[valid.name]
+        with call_span(tool, valid) as told:
+            return told(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
+
+    def _ready(
+        self,
+        call: ToolCall | Mapping[str, Any],
+        policy: Any = None,
+        messages: Sequence[Message] | None = None,
+        approve: Any = None,
+    ) -> tuple[ToolCall, Any]:
+        """Return a call that may run, and the verdict of a person on it."""
+        tools = self if policy is None else self.under(policy)
+        valid = (tools if messages is None else tools.in_conversation(messages)).validate(call)
+        return valid, approve(valid) if callable(approve) and valid.ask else approve is True or not valid.ask
+
+    def execute(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+    ) -> ToolResult:
+        """Do what `call` does, and return every failure as a result that a model can read."""
+        read = ToolCall("", "", {})
+        try:
+            read = as_call(call)
+            return ToolResult(read, self.call(read, allow_cut=allow_cut, timeout=timeout, **under))
+        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
+            return failure(read, error)
+
+    async def aexecute(
+        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+    ) -> ToolResult:
+        """Do what `acall` does, and return every failure as a result that a model can read."""
+        read = ToolCall("", "", {})
+        try:
+            read = as_call(call)
+            return ToolResult(read, await self.acall(read, allow_cut=allow_cut, timeout=timeout, **under))
+        except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
+            return failure(read, error)

@@ -1,0 +1,21 @@
+"""Policies: what may flow into which argument of which tool, for each role.
+
+`Policy` is read from Python data or a file (`notation.py`), and compiled to keywords that tool sets have already
+(`compiled.py`): ``x-seen``, ``x-copied``, lists of values and narrower schemas. So masks, checks of calls, adapters and
+the server enforce it as they enforce these. `origins.py` says of a finished call where each of its values comes from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolgrammar.core.faces import lazy
+
+if TYPE_CHECKING:
+    from .origins import Origin
+    from .policy import Policy
+
+__all__ = ["Origin", "Policy"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, {"origins": "Origin", "policy": "Policy"})

@@ -1,0 +1,223 @@
+"""Policies as schemas: the parameters of a tool with the sources of its arguments, in keywords that tool sets have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from toolgrammar.core.errors import Place, PolicyError
+from toolgrammar.core.json import dump_json, resolve_local, to_pointer
+from toolgrammar.core.schema import KEYWORDS
+
+from ..tool import Tool
+from .notation import Field, Layer, Rule, Source, ToolRule
+
+#: Marks a field of an output schema whose values are not trusted (false) or are (true).
+TRUSTED = "x-trusted"
+
+_SAME = ("allOf", "anyOf", "oneOf")
+#: What a rule of origins does not restrict: these carry no text.
+_NO_TEXT = {"type": ["boolean", "null"]}
+
+
+def restricted(tool: Tool, rules: Sequence[tuple[ToolRule, Layer]], results: Mapping[str, Any]) -> Tool:
+    """Return a tool whose calls obey some rules, and that shows models what it showed before.
+
+    Args:
+        tool: the tool.
+        rules: the rule of each layer that names it.
+        results: schemas of results, by names of tools.
+
+    Raises:
+        PolicyError: a rule is for an argument that the tool does not have.
+    """
+    made = _Compiler(tool, results)
+    parts = [part for rule, layer in rules if (part := made.arguments(rule, layer)) is not True]
+    if not parts:
+        return tool
+    # A double negation has the same values, and names no members: the closed reading of the parameters stays theirs.
+    conditions = [{"not": {"not": part}} for part in parts]
+    parameters = {**tool.parameters, "allOf": [*tool.parameters.get("allOf", ()), *conditions]}
+    if made.definitions:
+        parameters["$defs"] = {**tool.parameters.get("$defs", {}), **made.definitions}
+    return tool.restricted(parameters)
+
+
+class _Compiler:
+    """Makes the schemas of rules; equal ones are one definition.
+
+    Attributes:
+        definitions: the definitions that they refer to.
+    """
+
+    def __init__(self, tool: Tool, results: Mapping[str, Any]) -> None:
+        self._tool = tool
+        self._results = results
+        taken = tool.parameters.get("$defs", {})
+        self._prefix = next(name for name in map("policy{}-".format, range(len(taken) + 1)) if _is_free(name, taken))
+        self.definitions: dict[str, Any] = {}
+
+    def arguments(self, rule: ToolRule, layer: Layer) -> Any:
+        """Return the schema of the arguments that a rule allows; True: any."""
+        for steps in rule.arguments:
+            if not any(True for _ in parts_at(self._tool.parameters, self._tool.parameters, steps)):
+                known = ", ".join(self._tool.parameters.get("properties", {})) or "none"
+                raise PolicyError(
+                    f"the tool has no argument {to_pointer(steps)}",
+                    hint=f"its arguments are {known}; an item of a list is *",
+                    place=Place(tool=self._tool.name, pointer=to_pointer(steps)),
+                )
+        return self._at(rule.arguments, layer)
+
+    def _at(self, rules: Mapping[tuple[str, ...], Rule], layer: Layer) -> Any:
+        """Return the schema of a value, of which some rules begin at its members."""
+        own = self.value(rules[()], layer) if () in rules else True
+        members = {
+            name: self._at({steps[1:]: rule for steps, rule in rules.items() if steps[:1] == (name,)}, layer)
+            for name in dict.fromkeys(steps[0] for steps in rules if steps)
+        }
+        others = members.pop("*", True)
+        inner: dict[str, Any] = {"properties": members} if members else {}
+        if others is not True:
+            inner |= {"additionalProperties": others, "items": others}
+        parts = [part for part in (own, inner) if part is not True and part != {}]
+        return True if not parts else parts[0] if len(parts) == 1 else {"allOf": parts}
+
+    def value(self, rule: Rule, layer: Layer) -> Any:
+        """Return the schema of the values that a rule allows; True: any."""
+        if any(source.is_open for source in rule):
+            return True
+        if not rule:
+            return False
+        options = [self._source(source, layer) for source in rule]
+        if not any(source.is_in_parts for source in rule):
+            return {"anyOf": options}
+        name = f"{self._prefix}{len(self.definitions)}"
+        self.definitions[name] = True  # the place is taken
+        itself = {"$ref": f"#/$defs/{name}"}
+        names = {"enum": self._declared_names()}
+        in_parts: list[Any] = [{"type": "array", "items": itself}]
+        in_parts.append(
+            {"type": "object", "propertyNames": {"anyOf": [names, *options]}, "additionalProperties": itself}
+        )
+        if any(source.has_origin for source in rule):
+            in_parts.append(_NO_TEXT)
+        self.definitions[name] = {"anyOf": [*options, *in_parts]}
+        return itself
+
+    def _source(self, source: Source, layer: Layer) -> Any:
+        parts: list[Any] = []
+        if source.user is not None:
+            parts.append(self._shared({"x-copied": {"source": "user", "unit": source.user, "numbers": True}}))
+        if source.seen:
+            parts.append(self._fields(source.seen, layer, "x-seen", {}))
+        if source.copied:
+            parts.append(self._fields(source.copied, layer, "x-copied", {"source": "tool", "numbers": True}))
+        if source.values is not None:
+            parts.append({"enum": list(source.values)})
+        if source.schema is not True:
+            is_own = isinstance(source.schema, Mapping) and '"$ref"' in dump_json(source.schema)
+            own = {"$id": f"urn:toolgrammar:{self._prefix}{len(self.definitions)}", **source.schema} if is_own else None
+            parts.append(source.schema if own is None else self._shared(own))
+        return parts[0] if len(parts) == 1 else {"allOf": parts}
+
+    def _fields(self, fields: Iterable[Field], layer: Layer, keyword: str, more: Mapping[str, Any]) -> Any:
+        marks = []
+        for field in fields:
+            mark = {**more, "tool": field.tool, "field": field.name}
+            without = untrusted(field.tool, layer, self._results)
+            marks.append(self._shared({keyword: {**mark, "without": without} if without else mark}))
+        return marks[0] if len(marks) == 1 else {"anyOf": marks}
+
+    def _shared(self, schema: Any) -> Any:
+        """Return a reference to a definition."""
+        name = next((name for name, known in self.definitions.items() if known == schema), None)
+        if name is None:
+            name = f"{self._prefix}{len(self.definitions)}"
+            self.definitions[name] = schema
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _declared_names(self) -> list[str]:
+        """Return the names that the tool's parameters give to members, which are no data; one at least."""
+        return sorted(declared_names(self._tool.parameters)) or [""]
+
+
+def declared_names(parameters: Any) -> frozenset[str]:
+    """Return the names that a schema gives to members."""
+    given = (schema.get("properties") for schema in KEYWORDS.every_schema(parameters))
+    return frozenset(name for names in given if isinstance(names, Mapping) for name in names)
+
+
+def _is_free(prefix: str, taken: Iterable[str]) -> bool:
+    return not any(name.startswith(prefix) for name in taken)
+
+
+def untrusted(tool: str, layer: Layer, results: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a tool's results that a layer does not trust."""
+    said = [field.name for field in layer.untrusted if field.tool == tool]
+    trusted = [field.name for field in layer.trusted if field.tool == tool]
+    schema = results.get(tool)
+    found = [] if schema is None else [to_pointer(steps) or "**" for steps in _untrusted_in(schema, schema, (), 0)]
+    return [*said, *(each for each in found if not any(_is_named(each, name) for name in trusted))]
+
+
+def _is_named(pointer: str, name: str) -> bool:
+    return name in ("**", pointer) or (name[0] != "/" and pointer.endswith("/" + name.replace(".", "/")))
+
+
+def _untrusted_in(schema: Any, root: Any, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
+    """Yield the names that lead to schemas marked as not trusted."""
+    if not isinstance(schema, Mapping) or depth > 16:
+        return
+    if schema.get(TRUSTED) is False:
+        yield steps
+        return
+    for inner in _same(schema, root):
+        yield from _untrusted_in(inner, root, steps, depth + 1)
+    for name, inner in (schema.get("properties") or {}).items():
+        yield from _untrusted_in(inner, root, (*steps, name), depth + 1)
+    for key in ("items", "prefixItems"):
+        for inner in schema[key] if isinstance(schema.get(key), list) else [schema.get(key)]:
+            yield from _untrusted_in(inner, root, steps, depth + 1)
+
+
+def _same(schema: Mapping[str, Any], root: Any) -> list[Any]:
+    """Return the schemas that a schema applies to the same value."""
+    reference = schema.get("$ref")
+    found = [resolve_local(root, reference)] if isinstance(reference, str) and reference.startswith("#") else []
+    return [*found, *(inner for key in _SAME for inner in schema.get(key, ()))]
+
+
+def parts_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -> Iterator[Any]:
+    """Yield the schemas that a schema has for the values some steps below it (``*``: an item, or any member)."""
+    if not isinstance(schema, Mapping):
+        if schema is True or not steps:
+            yield schema
+        return
+    if not steps:
+        yield schema
+    if depth < 64:
+        for inner in _same(schema, root):
+            if steps or "$ref" in schema:
+                yield from parts_at(inner, root, steps, depth + 1)
+    if not steps:
+        return
+    step, rest = steps[0], steps[1:]
+    properties = schema.get("properties", {})
+    named = list(properties.values()) if step == "*" else [properties[step]] if step in properties else []
+    named += (schema.get("patternProperties") or {}).values()
+    if step == "*":
+        named += [
+            *schema.get("prefixItems", ()),
+            *(schema[key] for key in ("items", "unevaluatedItems") if key in schema),
+        ]
+    if not properties:  # a map; without a word of its members, they are any
+        named += [schema[key] for key in ("additionalProperties", "unevaluatedProperties") if key in schema]
+        if (
+            not named
+            and schema.get("type", "object") == "object"
+            and not any(key in schema for key in (*_SAME, "$ref"))
+        ):
+            named.append(True)
+    for inner in named:
+        yield from parts_at(inner, root, rest, depth + 1)

@@ -1,0 +1,253 @@
+"""Notation of policies: from the data of a file to rules, with errors that have a place and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, NoReturn
+
+from toolgrammar.core.errors import Place, PolicyError
+from toolgrammar.core.json import escape
+
+#: Words of a rule, and what may be in one of its objects.
+WORDS = ("user", "ask", "free", "never")
+MEMBERS = ("user", "seen", "copied", "values", "constant", "schema", "ask")
+_UNITS = ("words", "lines", "chars")
+_RULE = 'for example user, {"seen": "list_orders.id"}, {"values": [...]}, or a list of these'
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the results of a tool: a name at any depth, names with dots, or a path from the root (``/a/b``);
+    ``**`` is each."""
+
+    tool: str
+    name: str = "**"
+
+    def __str__(self) -> str:
+        return self.tool if self.name == "**" else self.tool + ("" if self.name[0] == "/" else ".") + self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """One origin of values. What it names holds together.
+
+    Attributes:
+        user: unit of copies from messages of the user; None: it is not asked for.
+        seen: values of these fields; empty: not asked for.
+        copied: words of these fields; empty: not asked for.
+        values: one of these; None: not asked for.
+        schema: values of a JSON Schema (True: any), for the argument as a whole unless an origin is asked for.
+        is_whole: ``values`` are for the argument as a whole, not for its items.
+        asks: a person decides.
+    """
+
+    user: str | None = None
+    seen: tuple[Field, ...] = ()
+    copied: tuple[Field, ...] = ()
+    values: tuple[Any, ...] | None = None
+    schema: Any = True
+    is_whole: bool = False
+    asks: bool = False
+
+    @property
+    def has_origin(self) -> bool:
+        """True if values come from the conversation."""
+        return self.user is not None or bool(self.seen or self.copied)
+
+    @property
+    def is_open(self) -> bool:
+        """True if it takes each value."""
+        return not self.has_origin and self.values is None and self.schema is True
+
+    @property
+    def is_in_parts(self) -> bool:
+        """True if it judges each string and number in a list or an object by itself."""
+        return self.has_origin or (self.values is not None and not self.is_whole)
+
+
+#: The sources of an argument, of which one suffices; none: it may not be written.
+Rule = tuple[Source, ...]
+
+OPEN: Rule = (Source(),)
+
+
+@dataclass(frozen=True, eq=False)
+class ToolRule:
+    """What a layer says of a tool: the rules of arguments by their steps (``*``: each other member, or each item)."""
+
+    arguments: Mapping[tuple[str, ...], Rule] = field(default_factory=dict)
+    asks: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What one policy says of one role.
+
+    Attributes:
+        tools: the rules of tools by their names, or patterns of them; None: the tool is not allowed.
+        repeats: patterns of tools whose calls may repeat after a result; None: those of all tools may.
+        untrusted: fields whose values do not count as seen, nor those below them.
+        trusted: fields that count although the schema of a result says that they are not trusted.
+    """
+
+    tools: Mapping[str, ToolRule | None]
+    repeats: tuple[str, ...] | None = None
+    untrusted: tuple[Field, ...] = ()
+    trusted: tuple[Field, ...] = ()
+
+    def rule_of(self, name: str) -> ToolRule | None:
+        """Return the rule of a tool: that of its name, or of the longest pattern; None: it is not allowed."""
+        if name in self.tools:
+            return self.tools[name]
+        found = [pattern for pattern in self.tools if fnmatchcase(name, pattern)]
+        return self.tools[max(found, key=len)] if found else None
+
+    def may_repeat(self, name: str) -> bool:
+        """Return True if a call of a tool may be made again after its result."""
+        return self.repeats is None or any(fnmatchcase(name, pattern) for pattern in self.repeats)
+
+
+def roles_of(data: Any) -> dict[str, Layer]:
+    """Return the layer of each role of a policy; the name of the only one is empty if the policy has no roles.
+
+    Raises:
+        PolicyError: the data are no policy; with the place in them.
+    """
+    said = _mapping(data, "", "policy, roles or tools, repeats, untrusted, trusted".replace(" or", ",").split(", "))
+    version = said.get("policy", 1)
+    if version != 1:
+        _refuse("/policy", f"version {version!r} is not known", "write policy: 1")
+    if ("roles" in said) == ("tools" in said):
+        _refuse("", "a policy has either roles or tools", "write tools: {...}, or roles: {name: {tools: {...}}}")
+    shared = {
+        "untrusted": _fields(said.get("untrusted", ()), "/untrusted"),
+        "trusted": _fields(said.get("trusted", ()), "/trusted"),
+    }
+    if "tools" in said:
+        return {
+            "": Layer(_tools(said["tools"], "/tools"), _repeats(said.get("repeats", "allow"), "/repeats"), **shared)
+        }
+    roles: dict[str, Layer] = {}
+    for name, role in _mapping(said["roles"], "/roles").items():
+        at = f"/roles/{escape(name)}"
+        inner = _mapping(role, at, ["tools", "repeats"])
+        repeats = _repeats(inner.get("repeats", said.get("repeats", "allow")), at + "/repeats")
+        roles[name] = Layer(_tools(inner.get("tools", {}), at + "/tools"), repeats, **shared)
+    if not roles:
+        _refuse("/roles", "there are no roles", "write roles: {name: {tools: {...}}}")
+    return roles
+
+
+def _refuse(pointer: str, problem: str, hint: str) -> NoReturn:
+    raise PolicyError(problem, hint=hint, place=Place(pointer=pointer or None))
+
+
+def _mapping(value: Any, pointer: str, members: Sequence[str] | None = None) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        _refuse(pointer, f"an object is needed, not {type(value).__name__}", "write {name: ...}")
+    unknown = sorted(set(value) - set(members)) if members is not None else []
+    if unknown:
+        _refuse(
+            f"{pointer}/{escape(unknown[0])}", f"unknown member {unknown[0]!r}", f"known: {', '.join(members or ())}"
+        )
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _fields(value: Any, pointer: str) -> tuple[Field, ...]:
+    return tuple(_field(each, pointer) for each in _listed(value))
+
+
+def _field(value: Any, pointer: str) -> Field:
+    if isinstance(value, str):
+        ends = [end for end in (value.find("."), value.find("/")) if end > 0]
+        tool = value[: min(ends)] if ends else value
+        name = value[len(tool) :].removeprefix(".")
+        if tool and tool == tool.strip() and (name or not ends) and name not in ("/", "."):
+            return Field(tool, name or "**")
+    elif isinstance(value, Mapping) and set(value) <= {"tool", "field"} and isinstance(value.get("tool"), str):
+        name = value.get("field", "**")
+        if isinstance(name, str) and name:
+            return Field(value["tool"], name)
+    _refuse(
+        pointer, f"{value!r} is no field of a result", 'write "tool.field", "tool/path/of/names", or "tool" for all'
+    )
+
+
+def _repeats(value: Any, pointer: str) -> tuple[str, ...] | None:
+    if value in ("allow", "refuse"):
+        return None if value == "allow" else ()
+    names = _mapping(value, pointer, ["except"]).get("except", ())
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        _refuse(pointer, "except is a list of names of tools", 'write repeats: {"except": ["poll"]}')
+    return tuple(names)
+
+
+def _tools(value: Any, pointer: str) -> dict[str, ToolRule | None]:
+    return {name: _tool(rule, f"{pointer}/{escape(name)}") for name, rule in _mapping(value, pointer).items()}
+
+
+def _tool(value: Any, pointer: str) -> ToolRule | None:
+    if value == "never":
+        return None
+    if value in ("free", "ask") or value is None:
+        return ToolRule(asks=value == "ask")
+    if isinstance(value, str):
+        _refuse(pointer, f"{value!r} says nothing of a tool", "write free, ask, never, or {argument: rule}")
+    arguments: dict[tuple[str, ...], Rule] = {}
+    for name, rule in _mapping(value, pointer).items():
+        steps = name[1:].split("/") if name.startswith("/") else [escape(name)]
+        arguments[tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)] = rule_of(
+            rule, f"{pointer}/{escape(name)}"
+        )
+    return ToolRule(arguments)
+
+
+def rule_of(value: Any, pointer: str = "") -> Rule:
+    """Return the rule that a word, an object or a list of these says.
+
+    Raises:
+        PolicyError: it says none; with the place.
+    """
+    if isinstance(value, (list, tuple)):
+        if not value:
+            _refuse(pointer, "a rule without sources", "write never")
+        at = [f"{pointer}/{number}" for number in range(len(value))]
+        return tuple(source for each, place in zip(value, at, strict=True) for source in rule_of(each, place))
+    if isinstance(value, str):
+        if value not in WORDS:
+            _refuse(pointer, f"unknown source {value!r}", f"a word is one of {', '.join(WORDS)}; {_RULE}")
+        if value == "never":
+            return ()
+        return (Source(user="words" if value == "user" else None, asks=value == "ask"),)
+    said = _mapping(value, pointer, MEMBERS)
+    if not said:
+        _refuse(pointer, "a source without a member", _RULE)
+    if "ask" in said and (said["ask"] is not True or len(said) > 1):
+        _refuse(pointer + "/ask", "ask stands alone", "write ask as one source of a list")
+    unit = said.get("user")
+    unit = "words" if unit is True else unit
+    if "user" in said and unit not in _UNITS:
+        _refuse(pointer + "/user", f"unknown unit {unit!r}", f"write true, or one of {', '.join(_UNITS)}")
+    values = [said["constant"]] if "constant" in said else said.get("values")
+    if "values" in said and ("constant" in said or not isinstance(values, (list, tuple)) or not values):
+        _refuse(pointer + "/values", "values are a list that is not empty, without constant", 'write {"values": ["a"]}')
+    schema = said.get("schema", True)
+    if not isinstance(schema, (Mapping, bool)):
+        _refuse(pointer + "/schema", "a schema is an object or a bool", 'for example {"schema": {"maximum": 100}}')
+    return (
+        Source(
+            unit,
+            _fields(said["seen"], pointer + "/seen") if "seen" in said else (),
+            _fields(said["copied"], pointer + "/copied") if "copied" in said else (),
+            None if values is None else tuple(values),
+            schema,
+            "constant" in said,
+            "ask" in said,
+        ),
+    )

@@ -1,0 +1,214 @@
+"""`Policy`: what may flow into which argument of which tool, for each role."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.errors import InvalidArgumentsError, MissingDependencyError, Place, PolicyError
+
+from ..tool import Tool
+from .compiled import declared_names, restricted
+from .notation import Layer, ToolRule, roles_of
+from .origins import Origins, OriginsOf
+
+
+class Policy:
+    """Roles, their tools, and for each argument where its value may come from.
+
+    ``policy=`` of a request, an adapter or a server enforces it: the mask of a local model allows nothing else, and the
+    calls of models on servers are checked, and asked for again. ``policy & other`` allows what both allow.
+
+    Args:
+        source: the data of a policy, or the path of a file with them (JSON, or YAML with PyYAML installed).
+        role: the role that is asked for, as of `role`.
+
+    Raises:
+        PolicyError: it is malformed (with a JSON pointer), or has no such role.
+        MissingDependencyError: the file is YAML, and PyYAML is not installed.
+    """
+
+    def __init__(self, source: Mapping[str, Any] | str | Path, role: str | None = None) -> None:
+        data = _read(Path(source)) if isinstance(source, (str, Path)) else source
+        self._layers: dict[str, tuple[Layer, ...]] = {name: (layer,) for name, layer in roles_of(data).items()}
+        text = json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
+        #: SHA-256 of the data and the chosen role, in hexadecimal digits.
+        self.hash = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        if role is not None:
+            self.__dict__ |= self.role(role).__dict__
+
+    @classmethod
+    def from_any(cls, source: Any) -> Policy:
+        """Return a policy, or that of its data or file."""
+        return source if isinstance(source, Policy) else cls(source)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The names of the roles; none for a policy without roles."""
+        return tuple(filter(None, self._layers))
+
+    def role(self, name: str) -> Policy:
+        """Return the policy of one role; a policy without roles is for each.
+
+        Raises:
+            PolicyError: there is no such role.
+        """
+        layers = self._layers.get(name, self._layers.get(""))
+        if layers is None:
+            raise PolicyError(f"unknown role {name!r}", hint=f"the roles are {', '.join(self._layers)}")
+        made = self._copy({"": layers})
+        made.hash = hashlib.sha256(f"{self.hash} {name}".encode("utf-8", "surrogatepass")).hexdigest()
+        return made
+
+    def __and__(self, other: Policy) -> Policy:
+        """Return the policy that allows what both allow; roles that only one of them has are left out."""
+        if not isinstance(other, Policy):
+            return NotImplemented
+        names = (self._layers if "" not in self._layers else other._layers).keys()
+        both = {
+            name: (
+                *self._layers.get(name, self._layers.get("", ())),
+                *other._layers.get(name, other._layers.get("", ())),
+            )
+            for name in names
+            if {name, ""} & self._layers.keys() and {name, ""} & other._layers.keys()
+        }
+        if not both:
+            raise PolicyError("the two policies have no role in common", hint="choose one of each: policy.role(name)")
+        made = self._copy(both)
+        made.hash = hashlib.sha256(f"{self.hash}&{other.hash}".encode()).hexdigest()
+        return made
+
+    def _copy(self, layers: dict[str, tuple[Layer, ...]]) -> Policy:
+        made = object.__new__(type(self))
+        made._layers = layers
+        return made
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of its only role.
+
+        Raises:
+            PolicyError: it has several roles.
+        """
+        if len(self._layers) != 1:
+            raise PolicyError(
+                f"the policy has the roles {', '.join(self._layers)}, and none is chosen",
+                hint=f"choose one: policy.role({next(iter(self._layers))!r})",
+            )
+        return next(iter(self._layers.values()))
+
+    def rules(self, name: str) -> list[tuple[ToolRule, Layer]] | None:
+        """Return what its layers say of a tool; None: it is not allowed."""
+        found = [(rule, layer) for layer in self.layers if (rule := layer.rule_of(name)) is not None]
+        return found if len(found) == len(self.layers) else None
+
+    def restrict(self, tools: Sequence[Tool]) -> list[Tool]:
+        """Return the tools that are allowed, with parameters that take only allowed values.
+
+        Raises:
+            PolicyError: several roles, or a rule is for an argument that its tool does not have.
+        """
+        results = results_of(tools)
+        rules = [(tool, self.rules(tool.name)) for tool in tools]
+        return [restricted(tool, each, results) for tool, each in rules if each is not None]
+
+    def may_repeat(self, name: str) -> bool:
+        """Return True if a call of a tool may be made again after its result."""
+        return all(layer.may_repeat(name) for layer in self.layers)
+
+    @property
+    def asks_somebody(self) -> bool:
+        """True if a person may have to confirm a call of some tool."""
+        rules = [rule for layer in self.layers for rule in layer.tools.values() if rule is not None]
+        return any(map(_asks, rules))
+
+    def asks(self, tool: Tool) -> bool:
+        """Return True if a person may have to confirm a call of a tool."""
+        return any(_asks(rule) for rule, _ in self.rules(tool.name) or ())
+
+    def sources(self, call: ToolCall, messages: Sequence[Message], tools: Any) -> list[Origins]:
+        """Return for each layer of the policy the origins of the values of a call, by their pointers; a value without
+        origins is not allowed. The name of a member that is data is at its pointer and ``#``.
+
+        Args:
+            call: the call.
+            messages: the conversation before it.
+            tools: the tool set.
+        """
+        names = declared_names(tools[call.name].parameters)
+        results = results_of(tools)
+        return [
+            OriginsOf(messages, layer, results).of_call(rule, call.arguments, names)
+            for rule, layer in self.rules(call.name) or ()
+        ]
+
+    def refusal(self, call: ToolCall, messages: Sequence[Message], tools: Any) -> InvalidArgumentsError | None:
+        """Return the error for a call with a value that no source allows, with its place; None: each value has one."""
+        found = (each for layer in self.sources(call, messages, tools) for each in layer.items())
+        pointer = next((pointer for pointer, origins in found if not origins), None)
+        if pointer is None:
+            return None
+        return InvalidArgumentsError(
+            "the policy does not allow this value of the argument",
+            hint="use a value from where the policy lets it come from: look it up by a tool, or let the user write it",
+            place=Place(tool=call.name, pointer=pointer.removesuffix("#")),
+        )
+
+    def unconfirmed(self, call: ToolCall, messages: Sequence[Message], tools: Any) -> tuple[str, ...]:
+        """Return the pointers of values that only a person allows; ``""``: the call itself."""
+        tool = tools[call.name]
+        if not self.asks(tool):
+            return ()
+        whole = [""] if any(rule.asks for rule, _ in self.rules(call.name) or ()) else []
+        found = [
+            pointer
+            for layer in self.sources(call, messages, tools)
+            for pointer, origins in layer.items()
+            if origins and all(origin.source == "ask" for origin in origins)
+        ]
+        return tuple(dict.fromkeys([*whole, *found]))
+
+    def __repr__(self) -> str:
+        return f"Policy({', '.join(filter(None, self._layers)) or 'of one role'}, {self.hash[:12]})"
+
+
+def _yaml(text: str) -> Any:
+    try:
+        import yaml  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingDependencyError(
+            "the policy is YAML, and PyYAML is not installed", hint="pip install pyyaml, or write it as JSON"
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _asks(rule: ToolRule) -> bool:
+    return rule.asks or any(source.asks for each in rule.arguments.values() for source in each)
+
+
+def results_of(tools: Any) -> dict[str, Any]:
+    """Return the schemas of results, by names of tools, where their sources say them."""
+    return {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
+
+
+def _read(path: Path) -> Any:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise PolicyError(
+            f"the policy {str(path)!r} cannot be read: {error}", hint="give the path of a file"
+        ) from error
+    try:
+        if path.suffix.lower() in (".yaml", ".yml"):
+            return _yaml(text)
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PolicyError(f"{path.name} cannot be read: {error}", hint="write JSON, or YAML in a file .yaml") from error
