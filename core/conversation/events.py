@@ -10,10 +10,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Generic, Literal, Union, cast
 
 from .messages import Message, ToolCall
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    T_co = TypeVar("T_co", covariant=True)
 
 FinishReason = Literal["stop", "tool_calls", "length", "cancelled"]
 
@@ -245,8 +254,8 @@ def call_events(calls: Iterable[ToolCall]) -> list[Event]:
 
 
 @dataclass(frozen=True)
-class Generation:
-    """The whole result of one generation.
+class Generation(Generic[T_co]):
+    """The whole result of one generation. For type checkers, ``Generation[T]`` is that of ``output_type=T``.
 
     Attributes:
         message: the assistant's turn: text, reasoning and tool calls.
@@ -288,14 +297,15 @@ class Generation:
         return self.message.text
 
     @cached_property
-    def value(self) -> Any:
+    def value(self) -> T_co:
         """The value of ``output_type``: an instance of a Python type, else JSON; None without ``output_type``, or if
         the answer has calls and no text. If the budget ended inside it, ``cut`` has the places.
 
         Raises:
             InvalidArgumentsError: the validators of the type refuse it, or the grammar is not one of JSON.
         """
-        return self.reader(self.text) if self.reader is not None and self.text else None
+        read: Any = self.reader(self.text) if self.reader is not None and self.text else None
+        return cast("T_co", read)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

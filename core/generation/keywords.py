@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from typing_extensions import Required
+
+    from ..conversation.events import T_co
     from ..grammar import Grammar
     from .params import JsonMode, ToolsInPrompt
 
 
-class GenerateOptions(TypedDict, total=False):
-    """The fields of `GenerateParams`."""
+class OtherOptions(TypedDict, total=False):
+    """The fields of `GenerateParams`, without ``output_type``."""
 
     max_tokens: int | None
     temperature: float
@@ -26,7 +29,6 @@ class GenerateOptions(TypedDict, total=False):
     draft: int | None
     prefix: str
     stop: str | Sequence[str]
-    output_type: Any
     json_mode: JsonMode | Literal[True] | None
     grammar: Grammar | str | Mapping[str, Any] | None
     tools: Any
@@ -48,3 +50,17 @@ class GenerateOptions(TypedDict, total=False):
     trace: bool
     cancel: Callable[[], bool] | None
     timeout: float | None
+
+
+class GenerateOptions(OtherOptions, total=False):
+    """The fields of `GenerateParams`."""
+
+    output_type: Any
+
+
+if TYPE_CHECKING:
+
+    class TypedOptions(OtherOptions, Generic[T_co], total=False):
+        """The same with a Python class, which is the type of the answer's value."""
+
+        output_type: Required[type[T_co]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
+from ..conversation.events import T_co
 from ..errors import ParseError
 from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
@@ -14,8 +15,10 @@ from .typed_partial import typed_partial
 
 
 @dataclass(frozen=True)
-class Partial:
+class Partial(Generic[T_co]):
     """The value of an incomplete JSON text.
+
+    For type checkers that of ``output_type=T`` is a ``Partial[T]``; fields of an incomplete object may be None.
 
     Attributes:
         value: the value so far: with incomplete strings, and without names whose values have not begun; None if no
@@ -28,7 +31,7 @@ class Partial:
         new: JSON pointers of the values that became complete with the last piece, inner ones first.
     """
 
-    value: Any
+    value: T_co | None
     missing: tuple[str, ...]
     open: str | None
     is_whole: bool

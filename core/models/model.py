@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from ..generation.keywords import GenerateOptions
+    from ..generation.keywords import GenerateOptions, TypedOptions
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -164,9 +164,17 @@ class Model(Decides, ABC):
 
     # -- one answer --------------------------------------------------------------------------------------------
 
+    @overload
+    def stream(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[TypedOptions[T]]
+    ) -> Stream[T]: ...
+
+    @overload
     def stream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> Stream:
+    ) -> Stream: ...
+
+    def stream(self, prompt: Prompt, params: GenerateParams | None = None, **options: Any) -> Stream:
         """Generate, and yield events when they are certain; the last is `Finish`.
 
         Without ``json_mode.constrained_decoding``, nothing is certain before the answer is validated, so the text is
@@ -185,17 +193,33 @@ class Model(Decides, ABC):
         request = request_of(prompt, params, options, live=True)
         return Stream(spanned(self, request, self._items(request)), request)
 
+    @overload
+    def astream(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[TypedOptions[T]]
+    ) -> AsyncStream[T]: ...
+
+    @overload
     def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> AsyncStream:
+    ) -> AsyncStream: ...
+
+    def astream(self, prompt: Prompt, params: GenerateParams | None = None, **options: Any) -> AsyncStream:
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
         # Here, not at the first item: callables of live values see what is `given` where this is called.
         request = request_of(prompt, params, options, live=True)
         return AsyncStream(aspanned(self, request, self._aitems(request)), request)
 
+    @overload
+    def generate(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[TypedOptions[T]]
+    ) -> Generation[T]: ...
+
+    @overload
     def generate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> Generation:
+    ) -> Generation: ...
+
+    def generate(self, prompt: Prompt, params: GenerateParams | None = None, **options: Any) -> Generation:
         """Generate, and return the complete result. Arguments and errors as for `stream`.
 
         Raises:
@@ -203,9 +227,17 @@ class Model(Decides, ABC):
         """
         return self._whole(request_of(prompt, params, options))
 
+    @overload
+    async def agenerate(
+        self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[TypedOptions[T]]
+    ) -> Generation[T]: ...
+
+    @overload
     async def agenerate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> Generation:
+    ) -> Generation: ...
+
+    async def agenerate(self, prompt: Prompt, params: GenerateParams | None = None, **options: Any) -> Generation:
         """Like `generate`, without blocking the event loop; cancelling the task stops the model within a step."""
         return await self._awhole(request_of(prompt, params, options))
 
@@ -316,6 +348,30 @@ class Model(Decides, ABC):
 
     # -- many turns --------------------------------------------------------------------------------------------
 
+    @overload
+    def run(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[TypedOptions[T]],
+    ) -> Run[T]: ...
+
+    @overload
+    def run(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[GenerateOptions],
+    ) -> Run: ...
+
     def run(
         self,
         prompt: Prompt,
@@ -349,6 +405,30 @@ class Model(Decides, ABC):
         """
         return run_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)
 
+    @overload
+    def arun(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[TypedOptions[T]],
+    ) -> AsyncRun[T]: ...
+
+    @overload
+    def arun(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[GenerateOptions],
+    ) -> AsyncRun: ...
+
     def arun(
         self,
         prompt: Prompt,
@@ -378,6 +458,17 @@ class Model(Decides, ABC):
         return finished(whole, request)
 
     # -- many answers ------------------------------------------------------------------------------------------
+
+    @overload
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[TypedOptions[T]],
+    ) -> list[Generation[T]]: ...
 
     @overload
     def generate_batch(
@@ -432,6 +523,17 @@ class Model(Decides, ABC):
         """
         requests = requests_of(prompts, params, options, max_rows)
         return outcomes_of(self._spanned_batch(requests, max_rows), requests, return_errors)
+
+    @overload
+    async def agenerate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        params: GenerateParams | Sequence[GenerateParams] | None = None,
+        *,
+        return_errors: Literal[False] = False,
+        max_rows: int = MAX_ROWS,
+        **options: Unpack[TypedOptions[T]],
+    ) -> list[Generation[T]]: ...
 
     @overload
     async def agenerate_batch(

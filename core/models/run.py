@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mappi
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
 
 from ..basics.spans import OURS, Span, ending
-from ..conversation.events import Generation, Usage
+from ..conversation.events import Generation, T_co, Usage
 from ..conversation.messages import Message, ToolCall
 from ..errors import ModelError, PolicyError
 from ..generation.params import GenerateParams
@@ -40,7 +40,7 @@ class RepeatedCall:
 
 
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(Generic[T_co]):
     """The end of a run.
 
     Attributes:
@@ -52,12 +52,12 @@ class RunResult:
     """
 
     messages: tuple[Message, ...]
-    turns: tuple[Generation, ...]
+    turns: tuple[Generation[T_co], ...]
     ended_by: Literal["answer", "repeat", "turns"]
     repeats: int = 0
 
     @property
-    def answer(self) -> Generation:
+    def answer(self) -> Generation[T_co]:
         """The last turn."""
         return self.turns[-1]
 
@@ -67,7 +67,7 @@ class RunResult:
         return self.answer.text
 
     @property
-    def value(self) -> Any:
+    def value(self) -> T_co:
         """The value of the answer, with ``output_type``; see `Generation.value`."""
         return self.answer.value
 
@@ -243,7 +243,7 @@ def _decided(call: ToolCall, verdict: Any) -> Any:
     raise ModelError(f"approve returned {verdict!r}", hint="return True, False, the reason as text, or a ToolResult")
 
 
-class Run:
+class Run(Generic[T_co]):
     """A run, as it comes: an iterator of the model's events, of the result of each call, and of `RepeatedCall`.
 
     Leaving it early (`close`, or the end of a ``with`` block) stops the model within a step.
@@ -286,7 +286,7 @@ class Run:
         return tuple(self._loop.messages)
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[T_co]:
         """The end of the run; waits for it.
 
         Raises:
@@ -307,7 +307,7 @@ class Run:
         self.close()
 
 
-class AsyncRun:
+class AsyncRun(Generic[T_co]):
     """`Run` without blocking the event loop: an asynchronous iterator; the calls of one turn run concurrently."""
 
     def __init__(self, loop: _Loop) -> None:
@@ -356,7 +356,7 @@ class AsyncRun:
         """The conversation so far."""
         return tuple(self._loop.messages)
 
-    async def result(self) -> RunResult:
+    async def result(self) -> RunResult[T_co]:
         """Return the end of the run, as `Run.result`; waits for it."""
         async for _ in self:
             pass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
-from ..conversation.events import Event, Generation, TextDelta
+from ..conversation.events import Event, Generation, T_co, TextDelta
 from ..errors import ModelError
 from ..generation.partial import Partial, PartialReader
 from .requests import Request, finished
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from ..generation.driver import Item
 
 
-class _Answer:
+class _Answer(Generic[T_co]):
     """The end of a stream."""
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
-        self._whole: Generation | None = None
+        self._whole: Generation[T_co] | None = None
 
     def _reader(self) -> PartialReader:
         if self._request is None:
             raise ModelError("an answer that came whole has no partial values", hint="result.value has the value")
         return self._request.partial_reader()
 
-    def _result(self) -> Generation:
+    def _result(self) -> Generation[T_co]:
         if self._whole is None:
             raise ModelError("the stream has no result: it was closed, or an error ended it", hint="stream again")
         return finished(self._whole, self._request)
 
 
-class Stream(_Answer):
+class Stream(_Answer[T_co]):
     """The answer to one request as it comes: an iterator of its events, each sent as soon as it is certain.
 
     Leaving it early (`close`, or the end of a ``with`` block) stops the model within a step.
@@ -64,7 +64,7 @@ class Stream(_Answer):
             self._whole = item
         raise StopIteration
 
-    def partials(self) -> Iterator[Partial]:
+    def partials(self) -> Iterator[Partial[T_co]]:
         """Yield the value of ``output_type`` so far, after each piece of the answer's text.
 
         ``partial.value`` is typed: an object whose fields are None until they begin (see `typed_partial`);
@@ -77,7 +77,7 @@ class Stream(_Answer):
         return (reader.feed(event.text) for event in self if isinstance(event, TextDelta))
 
     @property
-    def result(self) -> Generation:
+    def result(self) -> Generation[T_co]:
         """The whole answer; waits for its end.
 
         Raises:
@@ -99,7 +99,7 @@ class Stream(_Answer):
         self.close()
 
 
-class AsyncStream(_Answer):
+class AsyncStream(_Answer[T_co]):
     """`Stream` without blocking the event loop: an asynchronous iterator of events."""
 
     def __init__(self, items: AsyncGenerator[Item, None], request: Request | None) -> None:
@@ -128,12 +128,12 @@ class AsyncStream(_Answer):
             self._whole = item
         raise StopAsyncIteration
 
-    def partials(self) -> AsyncIterator[Partial]:
+    def partials(self) -> AsyncIterator[Partial[T_co]]:
         """Do what `Stream.partials` does."""
         reader = self._reader()
         return (reader.feed(event.text) async for event in self if isinstance(event, TextDelta))
 
-    async def result(self) -> Generation:
+    async def result(self) -> Generation[T_co]:
         """Return the whole answer, as `Stream.result`; waits for its end."""
         async for _ in self:
             pass

@@ -95,11 +95,19 @@ for event in events:
     if isinstance(event, Finish):
         assert_type(event.usage.completion_tokens, int)
 for partial in model.stream("Book", output_type=Booking).partials():
-    assert_type(partial, Partial)
+    assert_type(partial, Partial[Booking])
+    assert_type(partial.value, Booking | None)
+assert_type(model.generate("Book", output_type=Booking).value, Booking)
+assert_type(model.generate("Book", output_type=list[int], seed=1).value, list[int])
+assert_type(model.generate("Book", output_type=Booking | None).value, Any)
+assert_type(model.generate("Book", output_type={"type": "integer"}), Generation)
+assert_type(model.generate_batch(["a"], output_type=Booking)[0].value, Booking)
+assert_type(model.stream("Book", output_type=Booking).result.value, Booking)
 run = model.run("Book", tools=tools, approve=lambda asked: asked.name == "book")
 assert_type(run, Run)
 assert_type(run.result, RunResult)
 assert_type(run.result.text, str)
+assert_type(model.run("Book", tools=tools, output_type=Booking).result.value, Booking)
 
 try:
     model.generate("Hello")
@@ -115,3 +123,11 @@ def conversations(model: Model) -> None:
     mask = np.zeros(3, np.int32)
     constraint: Constraint = Grammar.json().bind(Vocabulary([b"1"], eos=[]))
     constraint.matcher().fill_mask(mask)
+
+
+async def answers(model: Model) -> None:
+    """The asynchronous forms have the same types."""
+    assert_type((await model.agenerate("Book", output_type=Booking)).value, Booking)
+    assert_type((await model.agenerate_batch(["a"], output_type=Booking))[0].value, Booking)
+    assert_type((await model.astream("Book", output_type=Booking).result()).value, Booking)
+    assert_type((await model.arun("Book", tools=[Booking], output_type=Booking).result()).answer.value, Booking)

@@ -28,16 +28,35 @@ KEYWORDS = '''\
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict
 
 if TYPE_CHECKING:
+    from typing_extensions import Required
+
+    from ..conversation.events import T_co
     from ..grammar import Grammar
     from .params import JsonMode, ToolsInPrompt
 
 
-class GenerateOptions(TypedDict, total=False):
+class OtherOptions(TypedDict, total=False):
+    """The fields of `GenerateParams`, without ``output_type``."""
+
+'''
+
+TYPED = '''
+
+class GenerateOptions(OtherOptions, total=False):
     """The fields of `GenerateParams`."""
 
+    output_type: Any
+
+
+if TYPE_CHECKING:
+
+    class TypedOptions(OtherOptions, Generic[T_co], total=False):
+        """The same with a Python class, which is the type of the answer's value."""
+
+        output_type: Required[type[T_co]]
 '''
 
 SETTINGS = '''\
@@ -89,8 +108,12 @@ def declared() -> dict[str, tuple[str, str]]:
 
 def keywords() -> str:
     """Return the module of the keyword options."""
-    lines = (f"    {name}: {OPTIONS[name].given or kind}\n" for name, (kind, _) in declared().items())
-    return KEYWORDS + "".join(lines)
+    lines = (
+        f"    {name}: {OPTIONS[name].given or kind}\n"
+        for name, (kind, _) in declared().items()
+        if name != "output_type"
+    )
+    return KEYWORDS + "".join(lines) + TYPED
 
 
 def settings() -> str:
