@@ -68,6 +68,7 @@ def begin(model: Any, request: Request, parent: Context | None = None) -> Span |
         "gen_ai.request.stop_sequences": list(params.stop) or None,
         "gen_ai.output.type": "json" if is_json else "text",
         f"{OURS}tools": None if params.tools is None else [tool.name for tool in params.tools],
+        f"{OURS}policy": None if params.policy is None else params.policy.hash,
         f"{OURS}tools_sha256": None if params.tools is None else Span.digest(params.tools.to_openai()),
     }
     if Span.has_contents():
@@ -93,15 +94,16 @@ def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
         f"{OURS}least_sureness": min((each.least for each in whole.sureness if each.has_choices), default=None),
         f"{OURS}cut": cut or None,
         f"{OURS}repeated": whole.repeated is not None or None,
-        f"{OURS}calls": [_told_of(call, number, whole) for number, call in enumerate(whole.tool_calls)] or None,
+        f"{OURS}calls": [_told_of(call, n, whole, request) for n, call in enumerate(whole.tool_calls)] or None,
     }
     if Span.has_contents():
         attributes["gen_ai.output.messages"] = written([whole.message], whole.finish_reason)
     span.set(attributes)
 
 
-def _told_of(call: ToolCall, number: int, whole: Generation) -> dict[str, Any]:
-    """Return what is said of a call, without its contents: what the mask removed and how sure the model was of it."""
+def _told_of(call: ToolCall, number: int, whole: Generation, request: Request) -> dict[str, Any]:
+    """Return what is said of a call, without its contents: what the mask removed, how sure the model was of it, and
+    where a policy lets its values come from."""
     removed = [mass.removed for mass in whole.masses if mass.call == number]
     sureness = [each.least for each in whole.sureness if each.id == call.id and each.has_choices]
     told = {
@@ -112,8 +114,23 @@ def _told_of(call: ToolCall, number: int, whole: Generation) -> dict[str, Any]:
         "cut": list(call.cut) or None,
         "removed_mass": max(removed, default=None),
         "least_sureness": min(sureness, default=None),
+        "sources": _sources(call, request),
     }
     return {name: value for name, value in told.items() if value is not None}
+
+
+def _sources(call: ToolCall, request: Request) -> Any:
+    """Return for each layer of a policy the origins of a call's values, by pointer; None: no policy, or no call."""
+    policy = request.params.policy
+    if policy is None or call.error is not None:
+        return None
+    return [
+        {
+            pointer: [{name: value for name, value in vars(each).items() if value is not None} for each in origins]
+            for pointer, origins in layer.items()
+        }
+        for layer in policy.sources(call, request.messages, request.params.tools)
+    ]
 
 
 def written(messages: Iterable[Message], finish_reason: str | None = None) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 from toolgrammar.core import GenerateParams, Record, RecordError, ToolCall
 from toolgrammar.core.testing import ScriptedModel
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Policy, ToolSet
 
 SECRET = "attack at dawn"
 
@@ -65,6 +65,19 @@ def test_a_run_is_recorded_in_order(contents: bool, tmp_path: Path) -> None:
     assert found[8]["attributes"]["error.type"] == "ValueError"
     assert (SECRET in path.read_text()) is contents
     assert Record.verify(path, head=record.head).ok and Record.verify(path).entries == 9
+
+
+def test_sources_of_values_are_recorded(tmp_path: Path) -> None:
+    """Under a policy, an answer has its hash, and for each value of a call where it came from, and no words."""
+    policy = Policy({"tools": {"send": {"text": ["user"]}}})
+    call = json.dumps({"name": "send", "arguments": {"text": SECRET}})
+    with Record(tmp_path / "calls.jsonl"):
+        ScriptedModel([call]).generate(f"Please send: {SECRET}", tools=TOOLS, policy=policy)
+    answer = entries(tmp_path / "calls.jsonl")[1]["attributes"]
+    assert answer["toolgrammar.policy"] == policy.hash
+    (told,) = answer["toolgrammar.calls"]
+    assert told["sources"] == [{"/text": [{"source": "user", "message": 0, "at": 13}]}]
+    assert SECRET not in (tmp_path / "calls.jsonl").read_text()
 
 
 def changed(lines: list[bytes]) -> list[tuple[str, list[bytes]]]:
