@@ -8,8 +8,9 @@ import json
 import marshal
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from toolgrammar.core.basics import logger_of
@@ -235,7 +236,21 @@ class Tool:
         made = self.changed(parameters=parameters)
         live = LiveSchema(parameters)
         made.__dict__["_kept_live"] = live.has_values, live.needs_conversation, self.readable
+        made.__dict__["is_restricted"] = True
         return made
+
+    @cached_property
+    def is_restricted(self) -> bool:
+        """True if a policy restricts its calls."""
+        return False
+
+    def live_places(self, in_grammar: bool) -> Iterator[str]:
+        """Yield the pointers of what a server does not enforce; see `ToolSet.live_places`."""
+        for place in LiveSchema(self.parameters).places(in_grammar):
+            if not (self.is_restricted and place.startswith("/$defs/policy")):
+                yield place
+        if self.is_restricted and not in_grammar:
+            yield "/policy"
 
     def changed(self, **fields: Any) -> Tool:
         """Return the same tool with other values of some fields.

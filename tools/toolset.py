@@ -499,7 +499,7 @@ class ToolSet(Execution):
         Args:
             in_grammar: the server has the grammar of the turn, with the values of the conversation.
         """
-        return tuple(tool.name + place for tool in self for place in LiveSchema(tool.parameters).places(in_grammar))
+        return tuple(tool.name + place for tool in self for place in tool.live_places(in_grammar))
 
     def to_structural_tag(
         self,

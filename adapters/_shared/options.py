@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any
 
 from toolgrammar.core.errors import ModelError, PolicyError, ToolGrammarError, UnknownToolError
 from toolgrammar.core.generation import OPTIONS, GenerateParams, resolve_params
+from toolgrammar.tools import Policy
 from toolgrammar.tools.formats import get_format
 
 #: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.
@@ -74,12 +75,42 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
     if "thinking_markers" in options and isinstance(options["thinking_markers"], list):
         options["thinking_markers"] = tuple(options["thinking_markers"])
     params = resolve_params(None, options)
-    if params.policy is not None and params.policy.asks_somebody:
+    if params.policy is not None:
+        require_nobody(params.policy, "the framework")
+    return params
+
+
+def require_nobody(policy: Policy, runner: str) -> None:
+    """Raise a PolicyError if a policy lets a person confirm calls, which somebody runs without asking."""
+    if policy.asks_somebody:
         raise PolicyError(
-            "the policy lets a person confirm calls, and the framework runs calls without asking",
+            f"the policy lets a person confirm calls, and {runner} runs calls without asking",
             hint="leave 'ask' out of it, or use Model.run(approve=...)",
         )
-    return params
+
+
+def policies_of(policy: Any, keys: Collection[str] | Mapping[str, str]) -> dict[int | None, Policy] | None:
+    """Return the policy of each API key of a server, by the key's number (None: that of a server without keys); None:
+    there is no policy.
+
+    Args:
+        policy: a `Policy`, its data, or the path of its file; None: none.
+        keys: the keys, or the role of each.
+
+    Raises:
+        PolicyError: it is malformed, a key has none of its roles, or it lets a person confirm calls.
+    """
+    roles = list(keys.values()) if isinstance(keys, Mapping) else [""] * len(keys)
+    if policy is None:
+        if any(roles):
+            raise PolicyError("API keys have roles, and there is no policy", hint="give policy=, or keys without roles")
+        return None
+    whole = Policy.from_any(policy)
+    made: dict[int | None, Policy] = {None: whole} if not roles else {}
+    made |= {number: whole.role(role) if role else whole for number, role in enumerate(roles)}
+    for each in made.values():
+        require_nobody(each, "a client of the server")
+    return made
 
 
 def stop_strings(stop: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from .fuzz import fuzz
 from .match import match
 from .model import app as model
 from .models import models
+from .policy import app as policy
 from .probe import probe
 from .record import app as record
 from .repair import repair
@@ -95,6 +96,7 @@ add(app, batch, "toolgrammar batch requests.jsonl -o answers.jsonl --model smoll
 add(app, probe, "toolgrammar probe http://127.0.0.1:8000/v1 --model MODEL", rich_help_panel=SERVERS)
 add(app, vllm, "toolgrammar vllm Qwen/Qwen2.5-7B-Instruct", context_settings=PASSED_ON, rich_help_panel=SERVERS)
 app.add_typer(record, name="record", rich_help_panel=SERVERS)
+app.add_typer(policy, name="policy", rich_help_panel=SCHEMAS)
 add(app, models, "toolgrammar models --json", rich_help_panel=MACHINE)
 app.add_typer(model, name="model", rich_help_panel=MACHINE)
 add(app, doctor, "toolgrammar doctor", rich_help_panel=MACHINE)

@@ -52,7 +52,8 @@ def serve(
     api_key: Annotated[
         list[str] | None,
         typer.Option(
-            help="API key of requests, as env:NAME (an environment variable); any one of several is accepted."
+            help="API key of requests, as env:NAME (an environment variable), or ROLE=env:NAME for a role of the "
+            "policy; any one of several is accepted."
         ),
     ] = None,
     temperature: Annotated[float, typer.Option(help="Default temperature of requests; 0 is greedy.")] = 0.0,
@@ -65,6 +66,9 @@ def serve(
             help="Values that schemas of clients name in x-values: a JSON file (an object of lists), or a Python file, "
             "whose public functions give them (the file is executed)."
         ),
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="Policy of the calls that clients get: a file (JSON, or YAML).")
     ] = None,
     record: Annotated[
         Path | None, typer.Option(help="File to which a record of answers and calls is appended, chained by hashes.")
@@ -101,7 +105,7 @@ def serve(
     from toolgrammar.core import Record
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
-    keys = [key_of("--api-key", one) for one in api_key or ()]
+    keys = {key_of("--api-key", key): role for role, _, key in (_role_and_key(one) for one in api_key or ())}
     named = {} if values is None else _values_of(values)
     kept = (
         None
@@ -119,7 +123,7 @@ def serve(
     _export_spans()
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = loaded_models(models)
-    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named)
+    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named, policy=policy)
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()
@@ -271,6 +275,11 @@ def loaded_models(models: list[str]) -> dict[str, Model]:
         with console(stderr=True).status(f"loading {address}"):
             loaded[name] = load_model(address)
     return loaded
+
+
+def _role_and_key(given: str) -> tuple[str, str, str]:
+    role, equals, key = given.partition("=")
+    return (role, equals, key) if equals else ("", "", given)
 
 
 def key_of(option: str, given: str) -> str:

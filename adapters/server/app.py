@@ -6,7 +6,7 @@ import asyncio
 import time
 import traceback
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +24,7 @@ from toolgrammar.core.errors import ContextOverflowError, LiveValuesError, Schem
 from toolgrammar.core.generation import Deadline, GenerateParams
 from toolgrammar.core.models import Decision, Model
 
+from .._shared.options import policies_of
 from .about import About
 from .asked import Asked, Served
 from .failures import Failure, failure_of
@@ -52,9 +53,10 @@ def create_app(
     *,
     limits: Limits | None = None,
     defaults: GenerateParams | None = None,
-    api_keys: Collection[str] = (),
+    api_keys: Collection[str] | Mapping[str, str] = (),
     metrics: bool = False,
     values: Mapping[str, Any] | None = None,
+    policy: Any = None,
 ) -> Starlette:
     """Return an ASGI application that speaks the protocols of OpenAI, Anthropic and Ollama over models of any kind.
 
@@ -62,10 +64,12 @@ def create_app(
         models: a model or its address, which clients then name as they name it here; or several by name.
         limits: bounds of requests; None: those of `Limits`.
         defaults: options of requests that do not say otherwise, for example a temperature.
-        api_keys: keys of which every request needs one; empty: none is asked for.
+        api_keys: keys of which every request needs one, or the role in the policy of each key; empty: none is asked
+            for.
         metrics: serve ``/metrics`` in the text format of Prometheus.
         values: values of parameters and fields, by the names that clients write in the keyword ``x-values`` of their
             schemas: callables, `Values` or lists.
+        policy: a `Policy` of the calls that requests may get, its data, or the path of its file.
 
     Returns:
         The application. Its lifespan ends with closing the models that were given by their addresses.
@@ -73,10 +77,12 @@ def create_app(
     Raises:
         ModelError: a model cannot be loaded.
         InvalidSchemaError: one of the values is neither.
+        PolicyError: the policy is malformed, a key has none of its roles, or it lets a person confirm calls, which
+            clients run.
         MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
     """
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
-    return _Server(models, limits or Limits(), defaults, tuple(api_keys), metrics, values).app
+    return _Server(models, limits or Limits(), defaults, api_keys, metrics, values, policy).app
 
 
 @dataclass
@@ -105,14 +111,16 @@ class _Server:
         models: str | Model | Mapping[str, str | Model],
         limits: Limits,
         defaults: GenerateParams | None,
-        api_keys: Sequence[str],
+        api_keys: Collection[str] | Mapping[str, str],
         metrics: bool,
         values: Mapping[str, Any] | None,
+        policy: Any,
     ) -> None:
         self._served = Served(models, defaults, max_schema=limits.max_schema, values=values)
         self._limits = limits
         self._queues = {name: Queue(limits, self._served.relieve) for name in self._served}
-        self._incoming = Incoming(limits, api_keys)
+        self._incoming = Incoming(limits, tuple(api_keys))
+        self._policies = policies_of(policy, api_keys)
         self._metrics = Metrics(self._queues, self._incoming.queue) if metrics else None
         stored = responses.Responses()
         self._told = Told()
@@ -171,6 +179,9 @@ class _Server:
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
         deadline = Deadline.after(self._limits.answer_seconds)
         asked, headers = await self._asked(protocol, request, record, deadline)
+        if self._policies is not None:
+            policy = self._policies[self._incoming.authorize(request)]
+            asked = replace(asked, params=replace(asked.params, policy=policy))
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
             raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)

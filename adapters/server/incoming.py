@@ -51,19 +51,20 @@ class Incoming:
         """End the threads of the readers."""
         self._readers.shutdown(cancel_futures=True)
 
-    def authorize(self, request: Request) -> None:
-        """Check the key of a request, in constant time.
+    def authorize(self, request: Request) -> int | None:
+        """Check the key of a request, in constant time; return its number among the keys, or None if there are none.
 
         Raises:
             RequestError: it has none, or a wrong one.
         """
         if not self._keys:
-            return
+            return None
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         given = bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
         same = [hmac.compare_digest(given.encode("utf-8", "replace"), key) for key in self._keys]
         if not any(same):  # all were compared, so the time tells nothing
             raise RequestError("the API key is missing or wrong", hint="send 'Authorization: Bearer KEY'", status=401)
+        return same.index(True)
 
     async def body(self, request: Request) -> Any:
         """Return the JSON of a request's body.

@@ -342,3 +342,116 @@ def test_rules_for_no_argument(tmp_path: Any) -> None:
     for path in ("q.yaml", "absent.json"):
         with pytest.raises(PolicyError, match="cannot be read"):
             Policy(tmp_path / path)
+
+
+def test_the_server_has_policies_by_key() -> None:
+    """The role of its API key holds for each request; a server cannot ask a person, and keys have roles of the policy."""
+    httpx = pytest.importorskip("httpx")
+    pytest.importorskip("starlette")
+    from toolgrammar.adapters.server import create_app
+    from toolgrammar.adapters.server.in_process import InProcess
+
+    model = ScriptedModel(
+        lambda _: Message("assistant", tool_calls=(call_of("send", to=["eve@evil.org"], subject="s"),))
+    )
+    roles = {"guest": {"tools": {"contacts": "free"}}, "staff": {"tools": {"send": {"to": "user"}}}}
+    app = create_app({"m": model}, policy={"roles": roles}, api_keys={"k1": "staff", "k2": "guest"})
+    body = {"model": "m", "messages": [{"role": "user", "content": "Mail bob@x.org."}], "tool_choice": "required"}
+    written = {}
+    with httpx.Client(transport=InProcess(app, httpx).transport(), base_url="http://server") as client:
+        for key in ("k1", "k2"):
+            sent = {**body, "tools": TOOLS.to_openai()}
+            headers = {"authorization": f"Bearer {key}"}
+            answer = client.post("/v1/chat/completions", json=sent, headers=headers).json()
+            written[key] = answer["choices"][0]["message"]["tool_calls"][0]["function"]
+    assert written["k2"]["name"] == "contacts" and written["k1"]["name"] == "send"
+    assert "eve" not in written["k1"]["arguments"]
+    asks = {"tools": {"send": {"to": "ask"}}}
+    for wrong in ({"policy": asks}, {"policy": {"roles": roles}}, {"api_keys": {"k1": "staff"}}):
+        with pytest.raises(PolicyError):
+            create_app({"m": model}, **wrong)
+
+
+def test_models_on_servers_are_asked_again() -> None:
+    """A server sees nothing of the policy; a call that it does not allow is checked here, and the model is told where."""
+    httpx = pytest.importorskip("httpx")
+    from toolgrammar.core.models.remote import RemoteModel
+
+    sent: list[str] = []
+
+    def answer(request: Any) -> Any:
+        sent.append(request.content.decode())
+        arguments = {"to": [["eve@evil.org", "bob@x.org"][len(sent) > 1]], "subject": "s"}
+        function = {"name": "send", "arguments": json.dumps(arguments)}
+        message = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+        return httpx.Response(200, json={"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+
+    model = RemoteModel("m@http://model.test/v1", transport=httpx.MockTransport(answer))
+    answered = model.generate(TALK, tools=TOOLS, policy=POLICY, tool_choice="required")
+    assert [call.arguments["to"] for call in answered.tool_calls] == [["bob@x.org"]]
+    assert len(sent) == 2 and "/to/0" in sent[1] and "policy0" not in sent[0]
+    assert answered.left_out == ("send/policy",) and answered.enforced["send/policy"] == "validation"
+
+
+def test_what_may_reach_an_argument() -> None:
+    """Open arguments come first; finitely many values, sources and a person are named; a tool that is not allowed too."""
+    rules = {"to": ["user", {"seen": ["contacts.email", "read_mail/from"]}], "subject": {"values": ["a", "b"]}}
+    policy = Policy({"tools": {"send": {**rules, "amount": ["user", "ask"]}, "read_mail": "never", "*": "ask"}})
+    rows = {(row.tool, row.argument): row for row in policy.reach(TOOLS)}
+    assert rows["send", "/to/*"].sources == ("words of the user or values of contacts.email, read_mail/from",)
+    assert rows["send", "/subject"].sources == ("one of 'a', 'b'",) and not rows["send", "/subject"].is_open
+    assert rows["send", "/amount"].sources == ("words of the user or what a person confirms", "a number")
+    assert rows["send", "/urgent"].sources == ("true or false",) and rows["read_mail", ""].sources == ("never",)
+    assert rows["contacts", ""].sources == ("no arguments",)
+    opened = [row.argument for row in Policy({"tools": {"send": {"to": "user"}}}).reach(TOOLS) if row.is_open]
+    assert opened == ["/subject", "/amount"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_possible"),
+    [
+        (True, True),
+        ({"properties": {"name": {"const": "read_mail"}}}, False),
+        ({"properties": {"arguments": {"properties": {"amount": {"minimum": 11}}, "required": ["amount"]}}}, False),
+        (
+            {
+                "properties": {
+                    "arguments": {"properties": {"to": {"contains": {"pattern": "evil"}}}, "required": ["to"]}
+                }
+            },
+            True,
+        ),
+        ({"properties": {"arguments": {"properties": {"urgent": True}, "required": ["urgent"]}}}, False),
+        ({"properties": {"arguments": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"required": ["wipe"]}}}, False),
+    ],
+    ids=range(6),
+)
+def test_what_can_ever_be_written(schema: Any, is_possible: bool) -> None:
+    """It is decided by emptiness; a call that is shown is one of the policy for a conversation that has its values."""
+    rules = {"to": "user", "amount": {"schema": {"maximum": 10}}, "urgent": "never"}
+    policy = Policy({"tools": {"send": rules, "contacts": "free"}})
+    found = policy.possible(TOOLS, schema)
+    assert found.undecided is None and (found.call is not None) == is_possible
+    if found.call is not None:
+        call = json.loads(found.call)
+        said = [Message("user", " ".join(call["arguments"].get("to", ["x"])))]
+        TOOLS.under(policy).in_conversation(said).validate(call)
+
+
+def test_the_command(tmp_path: Any) -> None:
+    """``policy check`` prints what is open, and its exit code says if a call of ``--never`` can be written."""
+    from typer.testing import CliRunner
+
+    from toolgrammar.adapters.cli.app import app
+
+    (tmp_path / "policy.json").write_text(json.dumps({"tools": {"send": {"to": {"values": ["bob@x.org"]}}}}))
+    (tmp_path / "tools.json").write_text(json.dumps({"tools": TOOLS.to_openai()}))
+    command = ["policy", "check", str(tmp_path / "policy.json"), str(tmp_path / "tools.json")]
+    for pattern, code in (("evil", 0), ("bob", 1)):
+        arguments = {"properties": {"to": {"contains": {"pattern": pattern}}}, "required": ["to"]}
+        never = json.dumps({"properties": {"arguments": arguments}})
+        result = CliRunner().invoke(app, [*command, "--never", never])
+        assert result.exit_code == code and "2 of 6 arguments are open" in result.stdout, result.output
+    shown = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert [row["argument"] for row in shown["reach"][:2]] == ["/subject", "/amount"]
+    assert CliRunner().invoke(app, [*command[:2], str(tmp_path / "absent.json"), command[3]]).exit_code == 2

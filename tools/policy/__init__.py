@@ -14,8 +14,9 @@ from toolgrammar.core.faces import lazy
 if TYPE_CHECKING:
     from .origins import Origin
     from .policy import Policy
+    from .report import Possible, Reach
 
-__all__ = ["Origin", "Policy"]
+__all__ = ["Origin", "Policy", "Possible", "Reach"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, {"origins": "Origin", "policy": "Policy"})
+    __getattr__, __dir__ = lazy(__name__, {"origins": "Origin", "policy": "Policy", "report": "Possible Reach"})

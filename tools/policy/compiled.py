@@ -172,7 +172,7 @@ def _untrusted_in(schema: Any, root: Any, steps: tuple[str, ...], depth: int) ->
     if schema.get(TRUSTED) is False:
         yield steps
         return
-    for inner in _same(schema, root):
+    for inner in same_value(schema, root):
         yield from _untrusted_in(inner, root, steps, depth + 1)
     for name, inner in (schema.get("properties") or {}).items():
         yield from _untrusted_in(inner, root, (*steps, name), depth + 1)
@@ -181,7 +181,7 @@ def _untrusted_in(schema: Any, root: Any, steps: tuple[str, ...], depth: int) ->
             yield from _untrusted_in(inner, root, steps, depth + 1)
 
 
-def _same(schema: Mapping[str, Any], root: Any) -> list[Any]:
+def same_value(schema: Mapping[str, Any], root: Any) -> list[Any]:
     """Return the schemas that a schema applies to the same value."""
     reference = schema.get("$ref")
     found = [resolve_local(root, reference)] if isinstance(reference, str) and reference.startswith("#") else []
@@ -197,7 +197,7 @@ def parts_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -> It
     if not steps:
         yield schema
     if depth < 64:
-        for inner in _same(schema, root):
+        for inner in same_value(schema, root):
             if steps or "$ref" in schema:
                 yield from parts_at(inner, root, steps, depth + 1)
     if not steps:

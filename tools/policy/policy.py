@@ -15,6 +15,7 @@ from ..tool import Tool
 from .compiled import declared_names, restricted
 from .notation import Layer, ToolRule, roles_of
 from .origins import Origins, OriginsOf
+from .report import Possible, Reach, possible, reach_of
 
 
 class Policy:
@@ -172,6 +173,19 @@ class Policy:
             if origins and all(origin.source == "ask" for origin in origins)
         ]
         return tuple(dict.fromkeys([*whole, *found]))
+
+    def reach(self, tools: Any) -> list[Reach]:
+        """Return what may reach each argument of some tools (a `ToolSet`), those that are open first."""
+        return reach_of(self, tools)
+
+    def possible(self, tools: Any, schema: Any) -> Possible:
+        """Return whether a call of a schema can ever be written with some tools; see `Possible`.
+
+        Args:
+            tools: a `ToolSet`.
+            schema: of calls, as ``{"name": ..., "arguments": {...}}``.
+        """
+        return possible(self, tools, schema)
 
     def __repr__(self) -> str:
         return f"Policy({', '.join(filter(None, self._layers)) or 'of one role'}, {self.hash[:12]})"
