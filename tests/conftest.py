@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,16 +75,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the Hypothesis profile."""
+    """Choose the Hypothesis profile, and leave the order of files to `pytest_collection_modifyitems`."""
     settings.load_profile("slow" if config.getoption("--slow") else "fast")
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False  # xdist would begin files of few, long tests last
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for."""
+    """Skip slow tests unless asked for; order files for several processes, the longest first.
+
+    Files with the mark ``begin_first`` have few tests that take long: no process is left alone with one at the end.
+    """
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        sizes = Counter(item.path for item in items)
+        items.sort(key=lambda item: (not item.get_closest_marker("begin_first"), -sizes[item.path], str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether a law is shown by its large sample: with ``--slow``."""
+    return bool(request.config.getoption("--slow"))
 
 
 def _is_local(family: int, address: Any) -> bool:

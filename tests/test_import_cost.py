@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 # Each test starts a process that imports a framework: seconds, and minutes on a busy machine.
-pytestmark = pytest.mark.timeout(700)
+pytestmark = [pytest.mark.begin_first, pytest.mark.timeout(700)]
 
 #: The package that each adapter needs.
 FRAMEWORKS = {
@@ -48,28 +49,35 @@ BASE = {
 
 PROGRAM = """
 import json, sys, time
-before = set(sys.modules)
-start = time.perf_counter()
-exec(sys.argv[1])
-seconds = time.perf_counter() - start
-names = {name.partition(".")[0] for name in set(sys.modules) - before}
-ours = {"toolgrammar", "__mp_main__", "cython_runtime", "__editable__"}
-third = sorted(
-    name for name in names
-    if name not in sys.stdlib_module_names and name not in ours and not name.startswith(("_", "__editable__"))
-)
-print(json.dumps([seconds, third]))
+costs = []
+for code in sys.argv[1:]:
+    before = set(sys.modules)
+    start = time.perf_counter()
+    exec(code)
+    seconds = time.perf_counter() - start
+    names = {name.partition(".")[0] for name in set(sys.modules) - before}
+    ours = {"toolgrammar", "__mp_main__", "cython_runtime", "__editable__"}
+    costs.append([seconds, sorted(
+        name for name in names
+        if name not in sys.stdlib_module_names and name not in ours and not name.startswith(("_", "__editable__"))
+    )])
+print(json.dumps(costs))
 """
+
+
+@functools.cache
+def costs(*programs: str) -> list[tuple[float, set[str]]]:
+    """Seconds and third-party packages that each of some programs costs, one after the other in a fresh process."""
+    result = subprocess.run(
+        [sys.executable, "-I", "-c", PROGRAM, *programs], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return [(seconds, set(names)) for seconds, names in json.loads(result.stdout.splitlines()[-1])]
 
 
 def load(code: str) -> tuple[float, set[str]]:
     """Seconds and third-party packages that running ``code`` costs in a fresh process."""
-    result = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, code], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert result.returncode == 0, result.stderr
-    seconds, names = json.loads(result.stdout.splitlines()[-1])
-    return seconds, set(names)
+    return costs(code)[0]
 
 
 @pytest.mark.parametrize("program", ["import toolgrammar", "import toolgrammar.core", "import toolgrammar.adapters"])
@@ -108,16 +116,6 @@ def test_command_line_loads_no_framework() -> None:
     assert names & HEAVY == set()
 
 
-@pytest.mark.parametrize(("adapter", "framework"), FRAMEWORKS.items())
-def test_adapter_loads_only_its_own_framework(adapter: str, framework: str) -> None:
-    """Importing one adapter loads its framework and no other, no model library, and no reader of TypeScript."""
-    if importlib.util.find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed")
-    _, names = load(f"import toolgrammar.adapters.{adapter}\nassert 'toolgrammar.tools.typescript' not in sys.modules")
-    assert framework in names
-    assert names & ({"torch", *FRAMEWORKS.values()} - {framework}) == set()
-
-
 #: What each adapter uses of its framework.
 USED = {
     "langchain": "import langchain_core.language_models.chat_models, langchain_core.tools, langchain_core.runnables",
@@ -133,11 +131,27 @@ USED = {
 }
 
 
-@pytest.mark.parametrize(("adapter", "program"), USED.items())
-def test_adapter_adds_base_dependencies_only(adapter: str, program: str) -> None:
-    """Beside its framework, an adapter loads base dependencies and none of the other packages that are installed."""
+def adapter_costs(adapter: str) -> tuple[set[str], set[str]]:
+    """Packages that what an adapter uses of its framework loads, and those that the adapter loads after it."""
+    program = USED[adapter]
     if importlib.util.find_spec(framework := program.split()[1].partition(".")[0].rstrip(",")) is None:
         pytest.skip(f"{framework} is not installed")
-    _, own = load(program)
-    _, names = load(f"import toolgrammar.adapters.{adapter}")
-    assert names - own - BASE == set()
+    imported = f"import toolgrammar.adapters.{adapter}\nassert 'toolgrammar.tools.typescript' not in sys.modules"
+    (_, own), (_, added) = costs(program, imported)
+    return own, added
+
+
+@pytest.mark.parametrize("adapter", USED)
+def test_adapter_adds_base_dependencies_only(adapter: str) -> None:
+    """Beside its framework, an adapter loads base dependencies and none of the other packages that are installed, and
+    no reader of TypeScript."""
+    own, added = adapter_costs(adapter)
+    assert added - own - BASE == set()
+
+
+@pytest.mark.parametrize(("adapter", "framework"), FRAMEWORKS.items())
+def test_adapter_loads_only_its_own_framework(adapter: str, framework: str) -> None:
+    """Importing one adapter with what it uses of its framework loads no other, and no model library."""
+    own, added = adapter_costs(adapter)
+    assert framework in own
+    assert (own | added) & ({"torch", *FRAMEWORKS.values()} - {framework}) == set()

@@ -1,4 +1,4 @@
-"""Every example runs as it is: offline, without a warning, and prints what it is there to show."""
+"""Every example runs as it is: offline, and prints what it is there to show."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# A process runs all examples of a framework.
+pytestmark = [pytest.mark.begin_first, pytest.mark.timeout(400)]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -121,30 +125,76 @@ def test_every_example_is_known() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} - HELPERS - ENGINES == set(SAID)
 
 
+#: Frameworks that take seconds to import: one process imports each, and runs its examples one after another.
+FRAMEWORKS = ("ag2", "agent_framework", "autogen", "crewai", "langchain", "openai", "pydantic_ai")
+
+#: Runs examples as programs, each ending with a line of its name and whether it ended well.
+PROGRAM = """
+import runpy, sys, traceback
+sys.path.insert(0, sys.argv[1])
+for name in sys.argv[2:]:
+    sys.argv = [f"{sys.path[0]}/{name}"]
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        ended = "well"
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
+        ended = "badly"
+    print(f"\\x1e{name} ended {ended}\\x1e", end="", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], tuple[str, bool]]:
+    """Run an example with the others of its framework, once; return what it prints and whether it ends well."""
+    done: dict[str, tuple[str, bool]] = {}
+    try:
+        request.getfixturevalue("smollm2_file")
+    except pytest.skip.Exception:
+        names = [name for name in SAID if not name.endswith("_smollm2.py")]
+    else:
+        names = list(SAID)
+
+    def run_it(name: str) -> tuple[str, bool]:
+        if name not in done:
+            framework = next((each for each in FRAMEWORKS if name.startswith(f"{each}_")), name)
+            together = [each for each in names if each.startswith(framework) and is_installed(NEEDS.get(each, "sys"))]
+            home = tmp_path_factory.mktemp(framework)
+            environment = {
+                **os.environ,
+                "PYTHONIOENCODING": "utf-8",
+                "HOME": str(home),
+                "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            }
+            result = subprocess.run(
+                [sys.executable, "-c", PROGRAM, str(EXAMPLES), *together],
+                cwd=home,
+                env=environment,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                timeout=300,
+                check=False,
+            )
+            parts = result.stdout.split("\x1e")
+            for printed, ended in zip(parts[::2], parts[1::2], strict=False):
+                done[ended.partition(" ")[0]] = printed, ended.endswith("well")
+            done.setdefault(name, (result.stdout + result.stderr, False))
+        return done[name]
+
+    return run_it
+
+
 @pytest.mark.parametrize("name", sorted(SAID))
-def test_example_runs(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_example_runs(name: str, run: Callable[[str], tuple[str, bool]], request: pytest.FixtureRequest) -> None:
     """The example ends well and prints its lines in order; those on the real model finish a task of two steps."""
     if name.endswith("_smollm2.py"):
         request.getfixturevalue("smollm2_file")
     if name in NEEDS and not is_installed(NEEDS[name]):
         pytest.skip(f"{NEEDS[name]} is not installed")
-    environment = {
-        **os.environ,
-        "PYTHONIOENCODING": "utf-8",
-        "HOME": str(tmp_path),
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-    }
-    result = subprocess.run(
-        [sys.executable, str(EXAMPLES / name)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    rest = result.stdout
+    printed, ended_well = run(name)
+    assert ended_well, printed
+    rest = printed
     for words in SAID[name]:
-        assert words in rest, f"{words!r} is missing in:\n{result.stdout}"
+        assert words in rest, f"{words!r} is missing in:\n{printed}"
         rest = rest.partition(words)[2]

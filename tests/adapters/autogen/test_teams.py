@@ -34,6 +34,8 @@ from toolgrammar.core import Message, Model, ToolCall, ToolGrammarError, Vocabul
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
+from ...shares import share
+
 Call = Callable[..., Message]
 
 pytestmark = [
@@ -376,7 +378,7 @@ async def test_fifty_conversations(call: Call) -> None:
     assert client.total_usage().completion_tokens == sum(result.usage.completion_tokens for result in done)
 
 
-@pytest.mark.parametrize("name", format_names())
+@pytest.mark.parametrize("name", share(format_names(), 1, 3))
 async def test_stream_equals_result_in_every_format(name: str, vocabulary_of: Callable[[str], Vocabulary]) -> None:
     """In every wire format: a call, text, and text under a class; whole, and cut by the budget."""
     hello = [UserMessage(content="hello", source="u")]

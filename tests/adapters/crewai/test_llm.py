@@ -41,6 +41,7 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
+from ...shares import share
 from ..shared_parts import Tree
 from .tools import RAN, turn, word_count
 
@@ -435,7 +436,7 @@ async def test_fifty_conversations(call: Call) -> None:
     assert llm.get_token_usage_summary().successful_requests == done
 
 
-@pytest.mark.parametrize("name", format_names())
+@pytest.mark.parametrize("name", share(format_names(), 2, 3))
 def test_stream_equals_result_in_every_format(
     name: str, seen: Seen, vocabulary_of: Callable[[str], Vocabulary]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,9 @@ def test_attributes_are_found() -> None:
 
 
 SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted(CORE.rglob("*.py"))}
+#: How often each word, and each word after a dot, is in them.
+WORDS = Counter(word for source in SOURCES.values() for word in re.findall(r"\b\w+\b", source))
+ATTRIBUTES = Counter(word for source in SOURCES.values() for word in re.findall(r"\.(\w+)\b", source))
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -101,12 +105,8 @@ def test_a_declaration_has_a_use(name: str) -> None:
     own = "\n".join([*(line for line in lines if "cimport" not in line), SOURCES[path.with_suffix(".py")]])
     imported = [word for line in lines if "cimport" in line for word in line.partition("cimport")[2].split(",")]
     unused = [word.strip() for word in imported if not re.search(rf"\b{word.strip()}\b", own)]
-    for attribute in set().union(*declared(text).values()):
-        if sum(len(re.findall(rf"\.{attribute}\b", source)) for source in SOURCES.values()) < 2:
-            unused.append(attribute)
-    for function in re.findall(r"cp?def [^(\n]*?(\w+)\(", text):
-        if sum(len(re.findall(rf"\b{function}\b", source)) for source in SOURCES.values()) < 2:
-            unused.append(function)
+    unused += [attribute for attribute in set().union(*declared(text).values()) if ATTRIBUTES[attribute] < 2]
+    unused += [function for function in re.findall(r"cp?def [^(\n]*?(\w+)\(", text) if WORDS[function] < 2]
     assert unused == []
 
 

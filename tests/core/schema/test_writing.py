@@ -38,7 +38,7 @@ def judge_seeds(seeds: range) -> None:
 
 @pytest.mark.timeout(600)
 def test_whatever_binds_can_be_finished() -> None:
-    """Schemas that mix all keywords."""
+    """Schemas that mix all keywords: with fewer, a fault of one keyword is not always found."""
     judge_seeds(range(1_000))
 
 
@@ -67,12 +67,21 @@ def test_whatever_binds_can_be_finished_at_length() -> None:
     judge_seeds(range(1_000_000, 1_100_000))
 
 
+#: Cases of which one seed takes seconds, as many walks as of the others.
+COSTLY = {
+    "contains_among_unique_endless",
+    "unique_contains_objects",
+    "unique_contains_condition",
+    "unique_contains_enum",
+}
+
+
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_what_failed_once(path: Path) -> None:
+def test_what_failed_once(path: Path, thorough: bool) -> None:
     """Every schema that could not be finished once: its file holds the schema, the options, and what was wrong."""
     case: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     tally = Tally()
-    for seed in range(3):
+    for seed in range(1 if path.stem in COSTLY and not thorough else 3):
         judge(case["schema"], case["options"], random.Random(seed), tally)
     assert list(tally.outcomes) == [case["outcome"]]
 

@@ -195,10 +195,9 @@ ANSWERS = (
 
 
 @each_format
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_an_answer_that_holds_no_call_is_text(wire: WireFormat, answer: str) -> None:
+def test_an_answer_that_holds_no_call_is_text(wire: WireFormat) -> None:
     """Also where calls have no marker, and however the text is cut; white space before it is kept."""
-    for text in (answer, "\n " + answer):
+    for text in (before + answer for answer in ANSWERS for before in ("", "\n ")):
         assert events_of(TOOLS, wire, [text]) == [TextDelta(text)]
         assert events_of(TOOLS, wire, list(text)) == [TextDelta(text)]
 
