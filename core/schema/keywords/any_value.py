@@ -158,11 +158,12 @@ def _listed_witness(keyword: str) -> Callable[[Mapping[str, Any], Document | Non
 
     def witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
         values = schema[keyword] if keyword == "enum" else (schema[keyword],)
-        if "type" in schema:
-            types, _ = types_of(schema)
+        types = types_of(schema)[0] if "type" in schema else None
+        for value in values:
             # A fraction may not be the integer that is asked for.
-            values = [value for value in values if not isinstance(value, _MIXED) and type_of(value) in types]
-        return [values[0]] if values else None
+            if types is None or (not isinstance(value, _MIXED) and type_of(value) in types):
+                return [value]
+        return None
 
     return witness
 

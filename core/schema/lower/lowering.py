@@ -71,12 +71,7 @@ class _Subschema:
     located: Located
 
     def __call__(self) -> int:
-        try:
-            return self.lowering.expand(self.located)
-        except (LimitError, SchemaError) as error:
-            if error.place.pointer is not None:
-                raise
-            raise placed(error, self.located) from None
+        return self.lowering.expand(self.located)
 
     def otherwise(self) -> int | None:
         """Return the text of one value, if the values of the subschema exceed a limit; EMPTY if no value is known."""
@@ -247,14 +242,30 @@ class Lowering:
         return self.branch(EVERY)
 
     def expand(self, located: Located) -> int:
-        """Return the texts of a subschema, expanded."""
+        """Return the texts of a subschema, expanded. An error has its place."""
+        above = self.here
+        self.here = located
+        try:
+            return self._expanded(located)
+        except (LimitError, SchemaError) as error:
+            if error.place.pointer is not None:
+                raise
+            raise placed(error, located) from None
+        finally:
+            self.here = above
+
+    def _expanded(self, located: Located) -> int:
+        """Return the same without the place of an error: of a schema without applicators, its assertions are the one
+        alternative."""
         document = self.normaliser.document
         located = document.enter(located)
-        if (
-            self._direct
-            and not isinstance(located.schema, bool)
-            and not KEYWORDS.applicators.isdisjoint(located.schema)
-        ):
+        if isinstance(located.schema, bool):
+            return self._union((SignedSchema(located),))
+        if KEYWORDS.applicators.isdisjoint(located.schema):
+            if self._least_texts is None:
+                own = self.normaliser.assertions(located)
+                return self.nodes.EMPTY if own is None else self.branch(own)
+        elif self._direct:
             seen: set[object] = set()
             while (target := self.synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
@@ -264,7 +275,7 @@ class Lowering:
             options = self.options_of(located)
             if options is not None:
                 return self.nodes.alt([self.subschema(option) for option in options])
-        return self._value((SignedSchema(located),))
+        return self._union((SignedSchema(located),))
 
     def synonym(self, located: Located) -> Located | None:
         """Return the one schema that a schema applies to the same value, if it constrains nothing else; else None."""
@@ -587,11 +598,13 @@ class Lowering:
 
     def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
         """Return True if the options allow more than one spelling of a listed value."""
+        if isinstance(value, str):
+            return self.syntax is not None
         compound = isinstance(value, (dict, list, tuple))
         if compound and self.is_marked:
             return True
         parts = compound and len(value) > 0
-        if self.syntax is not None and (parts or isinstance(value, str)):
+        if self.syntax is not None and parts:
             return True
         if compound:  # an empty one takes white space inside
             return self.flexible or (parts and self.objects.any_order)
@@ -769,6 +782,8 @@ class Lowering:
 
     def holds(self, branch: Conjunction, value: Any) -> bool:
         """Return True if a decoded value satisfies a conjunction, its list of values aside."""
+        if type(value) is str and branch.strings is EVERY.strings and not branch.not_values:
+            return "string" in branch.types
         kind = type_of(value)
         if kind not in branch.types or is_among(value, branch.not_values):
             return False

@@ -122,9 +122,9 @@ class ObjectLowering:
         if state.start is not None and state.start < plan.size:
             return False
         done = not plan.required & ~state.at if self.any_order else plan.following[state.at] == plan.size
-        if not done or state.members < plan.least or self._unmet(plan, state, plan.size):
+        if not done or state.members < plan.least or (state.open and self._unmet(plan, state, plan.size)):
             return False
-        return all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
+        return not state.excluded or all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
 
     def in_order(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
@@ -615,13 +615,30 @@ class ObjectLowering:
 
     def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
         """Return the rest of an object after the name of a member (see `AfterNameRule`), expanded."""
+        nodes = self.nodes
+        written = self._member(rule, number)
+        if self.lowering.is_marked:
+            written = nodes.seq(self._begun, written)
+        if self._loose_space is not None:  # one by one, as concatenation is cheapest
+            space = self._loose_space
+            return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
+        return written
+
+    def _member(self, rule: AfterNameRule, number: int) -> int:
+        """Return the value of a member, and the rest of the object after it."""
         plan, state, name = rule.plan, rule.state, rule.name
         nodes = self.nodes
+        start: int | None = None
+        if state.start is not None:
+            start = plan.size if number < 0 else number + 1
         if number < 0:
             at = state.at if self.any_order else plan.size
         else:
             at = state.at | 1 << number if self.any_order else number + 1
             name = plan.names[number]
+        if plan.plain and not state.excluded:
+            rest = self._after(plan, MembersState(at, start=start))
+            return nodes.seq(self._ruled(rule, number), rest)
         barred, spared = state.barred, 0
         if plan.bars and number >= 0:
             barred |= plan.bars[number]
@@ -637,45 +654,32 @@ class ObjectLowering:
                 its = value_of_key(other)
                 if name in its:
                     excluded[other] = its
-        start: int | None = None
-        if state.start is not None:
-            start = plan.size if number < 0 else number + 1
-        if plan.plain and not excluded:
-            rest = self._after(plan, MembersState(at, start=start))
-            written = nodes.seq(self._ruled(rule, number), rest)
-        else:
-            goal = rule.goal or plan.goal(number)
-            count = state.members
-            if plan.least > count or plan.most is not None:
-                count += 1
-            options = []
-            for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
-                open = state.open & ~(met | spared)
-                following = MembersState(at, False, count, open, barred=barred, start=start)
-                after = self._after(plan, following)
-                if excluded and name is not None:
-                    asked = (*goal, *demanded)
-                    same: dict[str, set[str]] = {}  # by the value of this member
-                    for other, its in excluded.items():
-                        same.setdefault(sys.intern(value_key(its[name])), set()).add(other)
-                    names = state.names | {name}
-                    choices = [
-                        (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))
-                        for value, others in sorted(same.items())
-                    ]
-                    options.append(self.lowering.filter_values(asked, choices))
-                    options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
-                elif demanded:
-                    options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
-                else:
-                    options.append(nodes.seq(self._ruled(rule, number), after))
-            written = nodes.alt(options)
-        if self.lowering.is_marked:
-            written = nodes.seq(self._begun, written)
-        if self._loose_space is not None:  # one by one, as concatenation is cheapest
-            space = self._loose_space
-            return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
-        return written
+        goal = rule.goal or plan.goal(number)
+        count = state.members
+        if plan.least > count or plan.most is not None:
+            count += 1
+        options = []
+        for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
+            open = state.open & ~(met | spared)
+            following = MembersState(at, False, count, open, barred=barred, start=start)
+            after = self._after(plan, following)
+            if excluded and name is not None:
+                asked = (*goal, *demanded)
+                same: dict[str, set[str]] = {}  # by the value of this member
+                for other, its in excluded.items():
+                    same.setdefault(sys.intern(value_key(its[name])), set()).add(other)
+                names = state.names | {name}
+                choices = [
+                    (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))
+                    for value, others in sorted(same.items())
+                ]
+                options.append(self.lowering.filter_values(asked, choices))
+                options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
+            elif demanded:
+                options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
+            else:
+                options.append(nodes.seq(self._ruled(rule, number), after))
+        return nodes.alt(options)
 
     def _ruled(self, rule: AfterNameRule, number: int) -> int:
         """Return the value after the name of a rule."""

@@ -40,6 +40,9 @@ _ASKED = {
     for row in _CONSTRAINTS.values()
 }
 
+#: Keywords that the empty value of each type may violate. Most schemas have none of them.
+_ASKING = frozenset(word for word, bits in _ASKED.items() if bits)
+
 #: By type: the function that returns a value other than the empty one, and the keywords that may exclude this value and
 #: that the function ignores.
 _WITNESSES = tuple(
@@ -79,6 +82,8 @@ class Inhabited:
 
     def is_inhabited(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
+        if type(schema) is dict and _ASKING.isdisjoint(schema):
+            return "type" not in schema or _kinds(schema["type"]) > 0
         return self.witness(schema) is not None
 
     def witness(self, schema: Any) -> list[Any] | None:

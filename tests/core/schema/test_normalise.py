@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, InvalidSchemaError, LimitError, UnsupportedSchemaError
+from toolgrammar.core.language.nodes import Nodes
+from toolgrammar.core.schema.compile import compile_schema, every_problem
+from toolgrammar.core.schema.lower.lowering import Lowering
 from toolgrammar.core.schema.normal import normalise
 from toolgrammar.core.schema.normal.conjunction import Conjunction
 from toolgrammar.core.schema.normal.normalise import Normaliser
+from toolgrammar.core.schema.read.keywords import KEYWORDS
 from toolgrammar.core.schema.read.located import SignedSchema
+from toolgrammar.core.schema.read.options import SchemaOptions
 from toolgrammar.core.schema.read.resolve import Document
 
 from ...schemas import random_schema
@@ -142,3 +147,26 @@ def test_too_many_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(normalise, "MAX_BRANCHES", 4)
     with pytest.raises(LimitError, match="alternatives"):
         branches(schema)
+
+
+def test_a_schema_without_applicators_needs_no_normal_form() -> None:
+    """Its texts are those of its goal, as the same node, and no goal is expanded for them."""
+    rng = random.Random(62)
+    compared = 0
+    for _ in range(300):
+        schema = random_schema(rng, 2)
+        if not KEYWORDS.applicators.isdisjoint(schema):
+            continue
+        try:
+            compiled = compile_schema(schema, SchemaOptions())
+        except (LimitError, UnsupportedSchemaError):
+            continue
+        lowering = Lowering(Normaliser(compiled.document), compiled.options, Nodes(), every_problem)
+        try:
+            node = lowering.expand(compiled.document.root)
+        except LimitError:
+            continue
+        assert (SignedSchema(compiled.document.root),) not in lowering.normaliser.expanded
+        assert node == lowering._value((SignedSchema(compiled.document.root),)), schema
+        compared += 1
+    assert compared > 75
