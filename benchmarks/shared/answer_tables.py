@@ -394,6 +394,20 @@ def bfcl_multi_turn(report: Result) -> str:
     return table((report["model"], *columns), rows)
 
 
+@shows("on_repeat")
+def on_repeat(report: Result) -> str:
+    """Turns of BFCL's conversations in which a model repeated its calls, by what is done then."""
+    tables = []
+    for found in report["models"]:
+        rows = []
+        for way, counts in found["ways"].items():
+            beside = versus(way, counts, "no further call")
+            rows.append([way, counts["requests"], share(counts), *beside, counts["calls"]])
+        columns = ("turns", "right", "more / less right than no further call", "by chance", "calls")
+        tables.append(table((found["model"], *columns), rows))
+    return "\n\n".join(tables)
+
+
 @shows("tools_in_prompt")
 def tools_in_prompt(report: Result) -> str:
     """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""

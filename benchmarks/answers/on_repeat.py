@@ -1,0 +1,204 @@
+"""What is right most often after a repeated call: no further call, another call, or the same again, on BFCL's turns.
+
+    pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
+    PYTHONPATH=bfcl python -m benchmarks answers/on_repeat --model gguf:PATH --name NAME --sheets FILE [--minutes 30]
+    python -m benchmarks answers/on_repeat --sheets FILE --keep
+
+The turns are those of `bfcl_multi_turn.py`, under the grammar of ``tool_choice="auto"``, judged by BFCL's checker; the
+conversations with the shortest prompts come first. A turn is played until the model writes calls that were all executed
+before, and no result since then was new: `Model.run` calls this a repetition. From there it goes on in three ways:
+
+- *no further call*: nothing more is executed. ``on_repeat="answer"`` asks for text then, ``"stop"`` does not;
+- *other call*: the grammar bars these calls (tool and arguments), and all others of the turn that have a result;
+- *same again*: ``on_repeat="run"``, the calls are executed.
+
+Each turn is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.answers.bfcl_multi_turn import Turn, as_python, turns
+from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.shared.answer_ways import Bench
+from benchmarks.shared.results_io import show
+from toolgrammar.core import Grammar, Message, ToolCall, ToolGrammarError, load_model
+from toolgrammar.tools import ToolSet
+
+Sheet = dict[str, Any]
+ENDED, OTHER, SAME = WAYS = ("no further call", "other call", "same again")
+
+
+class Barred(ToolSet):
+    """Tools without some calls: the prompt describes them as they are, the grammar leaves the calls out."""
+
+    calls: Sequence[ToolCall] = ()
+
+    def grammar(self, *given: Any, **options: Any) -> Grammar:
+        """Return the grammar without the calls."""
+        described = []
+        for tool in self:
+            barred = [dict(call.arguments) for call in self.calls if call.name == tool.name]
+            schema = {**dict(tool.parameters), "not": {"enum": barred}} if barred else tool.parameters
+            if {} not in barred or tool.parameters.get("properties"):  # else no other call of it exists
+                described.append({"name": tool.name, "parameters": schema})
+        return ToolSet.from_any(described).grammar(*given, **options)
+
+
+@dataclass
+class Play:
+    """A turn, as far as it is played.
+
+    Attributes:
+        turn: the turn.
+        player: whose systems are used.
+        messages: the conversation.
+        steps: the calls of each answer, as Python.
+        known: the last result of each call, and how many results said something new up to it.
+        news: number of results that said something new.
+    """
+
+    turn: Turn
+    player: str
+    messages: list[Message]
+    steps: list[list[str]] = field(default_factory=list)
+    known: dict[str, tuple[str, int]] = field(default_factory=dict)
+    made: dict[str, ToolCall] = field(default_factory=dict)
+    news: int = 0
+
+    @classmethod
+    def begin(cls, turn: Turn, player: str) -> Play:
+        """Return the beginning of a turn, after BFCL's answers to those before."""
+        for calls in turn.answers[:-1]:
+            turn.run(calls, player)
+        return cls(turn, player, list(turn.messages))
+
+    def repeats(self, calls: Sequence[ToolCall]) -> bool:
+        """Return True if all calls have results, and nothing new was learnt since."""
+        return all(self.known.get(as_python(call), ("", -1))[1] == self.news for call in calls)
+
+    def execute(self, calls: Sequence[ToolCall]) -> None:
+        """Execute the calls of an answer."""
+        texts = [as_python(call) for call in calls]
+        self.steps.append(texts)
+        self.messages.append(Message("assistant", "", tool_calls=tuple(calls)))
+        for call, text, result in zip(calls, texts, self.turn.run(texts, self.player), strict=True):
+            self.messages.append(Message("tool", result, tool_call_id=call.id, name=call.name))
+            self.news += self.known.get(text, (None, 0))[0] != result
+            self.known[text], self.made[text] = (result, self.news), call
+
+    def branch(self, player: str) -> Play:
+        """Return the same turn, played again by another player."""
+        other = Play.begin(self.turn, player)
+        for texts in self.steps:
+            self.turn.run(texts, player)
+        other.messages, other.steps, other.news = list(self.messages), list(self.steps), self.news
+        other.known, other.made = dict(self.known), dict(self.made)
+        return other
+
+    def sheet(self, ended: bool) -> Sheet:
+        """Return what it is worth now."""
+        right = self.turn.is_right(self.steps, f"{self.player}:checked")
+        return {"right": int(right), "ended": int(ended), "calls": sum(map(len, self.steps)), "steps": len(self.steps)}
+
+
+def play(bench: Bench, turn: Turn, most_steps: int) -> Sheet:
+    """Return what a turn is worth in each way, or what it is without a repetition."""
+    same = Play.begin(turn, f"same:{turn.number}")
+    sheet: Sheet = {}
+    ended = False
+    while len(same.steps) < most_steps and not ended:
+        calls = bench.write(same.messages, turn.tools).tool_calls
+        if not calls:
+            ended = True
+        elif not sheet and same.steps and same.repeats(calls):
+            sheet[ENDED] = same.sheet(ended=True)
+            text = bench.write(same.messages, turn.tools, tool_choice="none").text
+            sheet[ENDED]["text"] = text
+            sheet[OTHER] = other_call(bench, same, most_steps)
+        if calls:
+            same.execute(calls)
+    return {**sheet, SAME: same.sheet(ended)}
+
+
+def other_call(bench: Bench, played: Play, most_steps: int) -> Sheet:
+    """Return what a turn is worth if calls with a result are barred from now on."""
+    other = played.branch(f"other:{played.turn.number}")
+    while len(other.steps) < most_steps:
+        tools = Barred(other.turn.tools)
+        tools.calls = [other.made[text] for text, (_, news) in other.known.items() if news == other.news]
+        calls = bench.write(other.messages, tools).tool_calls
+        if not calls:
+            return other.sheet(ended=True)
+        other.execute(calls)
+    return other.sheet(ended=False)
+
+
+def summary(sheets: dict[tuple[str, str], Sheet]) -> list[dict[str, Any]]:
+    """Return the counts of each model; those of the ways are over its turns with a repetition."""
+    rows = []
+    for name in dict.fromkeys(model for model, _ in sheets):
+        mine = [sheet for (model, _), sheet in sheets.items() if model == name and "error" not in sheet]
+        repeated = [sheet for sheet in mine if ENDED in sheet]
+        errors = sum(model == name for model, _ in sheets) - len(mine)
+        silent = sum(not sheet[ENDED]["text"].strip() for sheet in repeated)
+        ways = {}
+        for way in WAYS:
+            counts = {key: sum(sheet[way][key] for sheet in repeated) for key in ("right", "ended", "calls")}
+            both = [(sheet[way]["right"], sheet[ENDED]["right"]) for sheet in repeated]
+            more, less = both.count((1, 0)), both.count((0, 1))
+            counts |= {"requests": len(repeated), "more": more, "less": less}
+            ways[way] = {**counts, "chance": sign_test(more, less)}
+        rows.append({"model": name, "turns": len(mine), "errors": errors, "silent": silent, "ways": ways})
+    return rows
+
+
+def main() -> int:
+    """Play turns, or show those that were played."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
+    parser.add_argument("--name", default="", help="the model's name in the results")
+    parser.add_argument("--minutes", type=float, default=30, help="no turn begins after them")
+    parser.add_argument("--most-steps", type=int, default=8, help="answers with calls in a turn")
+    parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--sheets", type=Path, required=True, help="keep each turn in this file, and go on from it")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/on_repeat")
+    options = parser.parse_args()
+    sheets: dict[tuple[str, str], Sheet] = {}
+    if options.sheets.exists():
+        sheets = {(key[0], key[1]): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
+    if options.model:
+        run(options, sheets)
+    show("on_repeat", {"most_steps": options.most_steps, "models": summary(sheets)}, keep=options.keep)
+    return 0
+
+
+def run(options: argparse.Namespace, sheets: dict[tuple[str, str], Sheet]) -> None:
+    """Play the turns that are missing, and keep each."""
+    until = time.monotonic() + 60 * options.minutes
+    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+    model = load_model(options.model)
+    bench = Bench(model, options.max_tokens, {"tool_choice": "auto"})
+    for conversation in sorted(turns(package), key=lambda one: model.count_tokens(one[-1].messages, one[-1].tools)):
+        for turn in conversation:
+            key = (options.name, turn.name)
+            if key in sheets:
+                continue
+            if time.monotonic() > until:
+                return
+            try:
+                sheets[key] = play(bench, turn, options.most_steps)
+            except ToolGrammarError as error:
+                sheets[key] = {"error": f"{type(error).__name__}: {error}"}
+            with options.sheets.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, sheets[key]]) + "\n")
+            print(f"{len(sheets)} turns, {turn.name}", file=sys.stderr, flush=True)
