@@ -232,7 +232,7 @@ def _build(source: Path, folder: Path, **environment: str) -> BuiltWheel:
 
 @pytest.fixture(scope="session")
 def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean copy of what a build needs, so that building leaves nothing in the repository."""
+    """A copy of what a build needs, so that building leaves nothing in the repository."""
     copy = tmp_path_factory.mktemp("source") / "toolgrammar"
     copy.mkdir()
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
@@ -240,6 +240,9 @@ def source_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unwanted = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.c")
     for name in ("core", "tools", "adapters"):
         shutil.copytree(ROOT / name, copy / name, ignore=unwanted)
+    for name in ("cython", "declarations"):  # what is translated already, half of the work; translated again if older
+        if (ROOT / "build" / name).is_dir():
+            shutil.copytree(ROOT / "build" / name, copy / "build" / name, ignore=shutil.ignore_patterns("*.o"))
     return copy
 
 
