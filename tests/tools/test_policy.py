@@ -6,6 +6,7 @@ import random
 from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel, WithJsonSchema
 
 from toolgrammar.core import (
     AtLeast,
@@ -455,3 +456,46 @@ def test_the_command(tmp_path: Any) -> None:
     shown = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert [row["argument"] for row in shown["reach"][:2]] == ["/subject", "/amount"]
     assert CliRunner().invoke(app, [*command[:2], str(tmp_path / "absent.json"), command[3]]).exit_code == 2
+
+
+USER_ID = {"type": "string", "x-type": "UserId"}
+
+
+class Person(BaseModel):
+    """A result with ids of two types."""
+
+    key: Annotated[str, WithJsonSchema(USER_ID)]
+    name: str
+    order: Annotated[str, WithJsonSchema({"type": "string", "x-type": "Order"})]
+
+
+def find() -> list[Person]:
+    """Find people."""
+    return []
+
+
+@pytest.mark.parametrize("by_reference", [False, True])
+@pytest.mark.parametrize("from_function", [False, True])
+def test_nominal_types(by_reference: bool, from_function: bool) -> None:
+    """An argument of a type takes what a result showed under that type, whatever the members are called, or what the
+    user wrote as an id: no name where an id is due, and no id of another type; unless the argument is free."""
+    ids: Any = {"$ref": "#/$defs/UserId"} if by_reference else USER_ID
+    definitions = {"$defs": {"UserId": {"type": "string"}}} if by_reference else {}
+    people = {"type": "array", "items": {"properties": {"key": ids, "order": {"type": "string", "x-type": "Order"}}}}
+    parameters = {"type": "object", "properties": {"who": ids, "all": {"type": "array", "items": ids}, "text": {}}}
+
+    finding: Any = find if from_function else Tool("find", output_schema={**people, **definitions})
+    tools = ToolSet([finding, Tool("write", parameters={**parameters, **definitions})])
+    result_of_find = [{"key": "u-7", "name": "Ada", "order": "o-1"}]
+    talk = [Message("user", "Write to Bob or u-9."), *result("find", result_of_find, 1)]
+    bound = tools.under(Policy.grounded(tools)).in_conversation(talk)
+    allowed = [
+        who
+        for who in ("u-7", "u-9", "Ada", "Bob", "o-1", "u-1")
+        if bound._checked(call_of("write", who=who)).error is None
+    ]
+    assert allowed == ["u-7", "u-9"]
+    assert bound._checked(call_of("write", all=["u-7", "u-1"])).error is not None
+    assert bound._checked(call_of("write", all=["u-7"], text="any")).error is None
+    free = tools.under(Policy.grounded(tools, free=["write.who"])).in_conversation(talk)
+    assert free._checked(call_of("write", who="u-1")).error is None

@@ -13,6 +13,7 @@ from toolgrammar.core.errors import InvalidArgumentsError, MissingDependencyErro
 
 from ..tool import Tool
 from .compiled import declared_names, restricted
+from .grounded import grounded_layer
 from .notation import Layer, ToolRule, roles_of
 from .origins import Origins, OriginsOf
 from .report import Possible, Reach, possible, reach_of
@@ -46,6 +47,24 @@ class Policy:
     def from_any(cls, source: Any) -> Policy:
         """Return a policy, or that of its data or file."""
         return source if isinstance(source, Policy) else cls(source)
+
+    @classmethod
+    def grounded(cls, tools: Any, *, free: Sequence[str] = ()) -> Policy:
+        """Return the policy of nominal types: where a result of some tool has a type by name (``x-type``, or the
+        definition of a string or number to which ``$ref`` leads), an argument of that type takes only values that such
+        a result showed, or words of the user with a digit or a mark. Other arguments stay as they are.
+
+        Types of results are those of MCP and OpenAPI, and of return annotations of functions.
+
+        Args:
+            tools: a `ToolSet`.
+            free: arguments that are left as they are: ``"tool.argument"``, or ``"tool"`` for all of one.
+        """
+        layer = grounded_layer(tuple(tools), free)
+        made = cls({"tools": {}})._copy({"": (layer,)})
+        rules = {name: sorted(map(str, rule.arguments)) for name, rule in layer.tools.items() if rule is not None}
+        made.hash = hashlib.sha256(json.dumps(["grounded", rules]).encode("utf-8", "surrogatepass")).hexdigest()
+        return made
 
     @property
     def roles(self) -> tuple[str, ...]:
