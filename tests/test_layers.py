@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -186,14 +187,17 @@ def arrows(path: Path) -> Iterator[Arrow]:
             yield Arrow(source, target, node.lineno, typing_only)
 
 
-ALL = [arrow for path in sources() for arrow in arrows(path)]
+@functools.cache
+def all_arrows() -> list[Arrow]:
+    """The imports of our modules in all modules."""
+    return [arrow for path in sources() for arrow in arrows(path)]
 
 
 def test_imports_point_down() -> None:
     """No module imports a later room, neither inside a function nor for type checkers."""
     up = [
         f"{arrow.source}:{arrow.line} imports {arrow.target}"
-        for arrow in ALL
+        for arrow in all_arrows()
         if rank(arrow.target) > rank(arrow.source)
     ]
     assert up == []
@@ -202,7 +206,7 @@ def test_imports_point_down() -> None:
 def test_no_module_imports_itself_in_a_circle() -> None:
     """Imports form no cycle, those inside functions and those for type checkers counted."""
     imported: dict[str, set[str]] = {module_name(path): set() for path in sources()}
-    for arrow in ALL:
+    for arrow in all_arrows():
         if arrow.source != arrow.target:
             imported[arrow.source].add(arrow.target)
     while leaves := {module for module, targets in imported.items() if not targets & imported.keys()}:
@@ -217,7 +221,7 @@ def test_two_rooms_are_split() -> None:
     def room(module: str) -> str:
         return ".".join(module.split(".")[:2]) if module.startswith("core.") else module.split(".")[0]
 
-    pairs = {(room(arrow.source), room(arrow.target)) for arrow in ALL}
+    pairs = {(room(arrow.source), room(arrow.target)) for arrow in all_arrows()}
     mutual = {source for source, target in pairs if source != target and (target, source) in pairs}
     assert mutual == {"core.automaton", "core.dependent", "core.schema", "core.text_grammars"}
 
@@ -225,7 +229,9 @@ def test_two_rooms_are_split() -> None:
 def test_front_door_is_for_users() -> None:
     """Modules of core import each other where they live, not through the package's front door."""
     through = [
-        f"{arrow.source}:{arrow.line}" for arrow in ALL if arrow.target == "core" and arrow.source.startswith("core.")
+        f"{arrow.source}:{arrow.line}"
+        for arrow in all_arrows()
+        if arrow.target == "core" and arrow.source.startswith("core.")
     ]
     assert through == []
 
@@ -311,7 +317,7 @@ def test_languages_know_no_threads() -> None:
 
 def test_the_network_in_numpy_is_a_model() -> None:
     """The engine does not know the network in NumPy: `load_model` opens it."""
-    users = {arrow.source for arrow in ALL if arrow.target.startswith("core.models.numpy_llama")}
+    users = {arrow.source for arrow in all_arrows() if arrow.target.startswith("core.models.numpy_llama")}
     outside = {source for source in users if not source.startswith("core.models.numpy_llama")}
     assert outside == {"core.models.load"}
 
@@ -323,7 +329,7 @@ def test_adapters_do_not_know_each_other() -> None:
     What all of them share lies in packages with a leading underscore.
     """
     crossing = []
-    for arrow in ALL:
+    for arrow in all_arrows():
         source, target = arrow.source.split("."), arrow.target.split(".")
         if source[0] != "adapters" or target[0] != "adapters" or len(source) < 2 or len(target) < 2:
             continue
@@ -359,7 +365,7 @@ def test_every_package_has_an_init() -> None:
 
 def test_arrows_are_found() -> None:
     """The walk sees relative and absolute imports, those inside functions, and those for type checkers."""
-    seen = {(arrow.source, arrow.target, arrow.typing_only) for arrow in ALL}
+    seen = {(arrow.source, arrow.target, arrow.typing_only) for arrow in all_arrows()}
     assert ("core.conversation.events", "core.conversation.messages", False) in seen  # relative
     assert ("tools.toolset", "core.grammar", False) in seen  # absolute, across wings
     assert ("core.generation.params", "core.grammar", True) in seen  # for type checkers

@@ -458,8 +458,8 @@ def test_a_search_for_a_value_is_not_repeated(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        pytest.param(schema, id=name)
-        for name, schema in reference_bombs()
+        pytest.param(schema, id=name, marks=pytest.mark.slow if (number + number // 6) % 2 else [])
+        for number, (name, schema) in enumerate(reference_bombs())  # six of each way to refer
         if name.startswith(("oneOf", "anyOf", "unevaluated"))
     ],
 )

@@ -92,7 +92,12 @@ MORE: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [(name, options) for name in format_names() for options in BARRED] + [("hermes", options) for options in MORE],
+    [
+        pytest.param(name, options, marks=[] if at == number % 3 or name == "hermes" else pytest.mark.slow)
+        for number, name in enumerate(format_names())
+        for at, options in enumerate(BARRED)
+    ]
+    + [("hermes", options) for options in MORE],
 )
 def test_no_answer_is_the_beginning_of_a_call(name: str, options: dict[str, Any]) -> None:
     """A model that wants a call, and may not or cannot write it whole, shows nothing of it: after a result its answer
@@ -120,8 +125,14 @@ def test_no_answer_is_the_beginning_of_a_call(name: str, options: dict[str, Any]
             assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
 
 
-@pytest.mark.parametrize("name", format_names())
-@pytest.mark.parametrize("choice", ["auto", "required"])
+@pytest.mark.parametrize(
+    ("name", "choice"),
+    [
+        pytest.param(name, choice, marks=[] if at == number % 2 else pytest.mark.slow)
+        for number, name in enumerate(format_names())
+        for at, choice in enumerate(("auto", "required"))
+    ],
+)
 def test_a_call_that_just_fits_is_written(name: str, choice: str) -> None:
     """With as many tokens as the call has, it is written as with any number; with more that the model wants in it, a
     call comes too where one is demanded."""
