@@ -19,7 +19,7 @@ CLASSES = (
     *("[a-zA-Z0-9]", "[^中]"),
 )
 COUNTS = ("", "", "*", "+", "?", "{2}", "{1,3}", "{0,6}", "{3,}", "{8}")
-SEEDS = [*range(6), pytest.param(range(6, 200), marks=pytest.mark.slow)]
+SEEDS = [*range(3), pytest.param(range(3, 200), marks=pytest.mark.slow)]
 
 
 def drawn_vocabulary(rng: random.Random) -> Vocabulary:

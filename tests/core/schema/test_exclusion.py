@@ -145,9 +145,15 @@ def test_options_are_told_apart_exactly(way: str) -> None:
     assert counts[True] > 20 and counts[False] > 100
 
 
-@pytest.mark.parametrize("order", ["schema", "any"])
 @pytest.mark.parametrize(
-    "way", [way for way in [*WAYS, *OTHERS] if way not in ("not required", "members that are false")]
+    ("way", "order"),
+    [
+        pytest.param(way, order, marks=[] if at == number % 2 else pytest.mark.slow)
+        for number, way in enumerate(
+            each for each in [*WAYS, *OTHERS] if each not in ("not required", "members that are false")
+        )
+        for at, order in enumerate(("schema", "any"))
+    ],
 )
 def test_each_option_is_one_alternative(way: str, order: Any) -> None:
     """A hundred and twenty options are expanded in linear work, to one alternative each, and nothing is left out."""

@@ -63,11 +63,11 @@ def calls_of(model: Any, live: bool, **options: Any) -> list[ToolCall]:
 @pytest.mark.parametrize("written", [BUDGET, None, BUDGET - 1])
 @pytest.mark.parametrize("live", [False, True])
 def test_no_beginning_of_a_call_is_a_call(
-    serve: Any, complete: Any, finish: str, written: int | None, live: bool
+    serve: Any, complete: Any, finish: str, written: int | None, live: bool, thorough: bool
 ) -> None:
     """Wherever the arguments were cut, and whatever finish reason and counts say: the call is cut, or there is none."""
     cut = 0
-    for size in range(0, len(TEXT), 3):
+    for size in range(0, len(TEXT), 3 if thorough else 7):
         for options in ({}, {"tool_choice": "book"}, {"max_tokens": BUDGET}):
             model = serve(answered(complete, written, None, ("book", TEXT[:size]), finish=finish)).model(retries=0)
             for call in calls_of(model, live, **options):
