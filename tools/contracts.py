@@ -32,13 +32,23 @@ class Broken:
 
     Attributes:
         kind: ``"call"``: the new tool refuses it; ``"result"``: the new tool may give it, and the old one could not.
-        value: the arguments, or the result; the smallest ones. None: no particular one.
+        text: the arguments, or the result, as JSON; the smallest ones. None: no particular one.
         reason: why it is refused, with its place in the value.
     """
 
     kind: Literal["call", "result"]
-    value: Any
+    text: str | None
     reason: str
+
+    @property
+    def value(self) -> Any:
+        """The arguments or the result; None also where there is no particular one."""
+        return None if self.text is None else json.loads(self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON data; without ``value`` where there is no particular one."""
+        value = {} if self.text is None else {"value": self.value}
+        return {"kind": self.kind, **value, "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class ToolChange:
         name: its name.
         verdict: see `Verdict`.
         breaks: what breaks; a smallest call and a smallest result at most.
-        gains: arguments that only the new tool takes, the smallest ones; None: there are none.
+        gains_text: arguments that only the new tool takes, as JSON; the smallest ones; None: there are none.
         undecided: why something is not decided.
         renamed: the name of an added tool that takes the same calls, if this one was removed.
     """
@@ -57,17 +67,22 @@ class ToolChange:
     name: str
     verdict: Verdict
     breaks: tuple[Broken, ...] = ()
-    gains: Any = None
+    gains_text: str | None = None
     undecided: tuple[ToolGrammarError, ...] = ()
     renamed: str | None = None
 
+    @property
+    def gains(self) -> Any:
+        """Arguments that only the new tool takes; None also where there are none."""
+        return None if self.gains_text is None else json.loads(self.gains_text)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the change as JSON data."""
+        """Return the change as JSON data; without ``gains`` where there are none."""
         return {
             "tool": self.name,
             "verdict": self.verdict,
-            "breaks": [{"kind": each.kind, "value": each.value, "reason": each.reason} for each in self.breaks],
-            "gains": self.gains,
+            "breaks": [each.to_dict() for each in self.breaks],
+            **({} if self.gains_text is None else {"gains": self.gains}),
             "undecided": [str(error) for error in self.undecided],
             "renamed": self.renamed,
         }
@@ -123,9 +138,9 @@ def contract_of(tool: Tool, *, is_open: bool) -> Contract:
     """Return what is compared of a tool, with live values left out; ``is_open``: objects take undeclared members."""
     parameters = tool.readable.of_today().parameters
     result: Any = tool.output_schema
-    if result is None and tool.answers is not None:
+    if result is None and tool.operation is not None:
         try:
-            result = tool.answers()
+            result = tool.operation.answers()
         except ToolGrammarError as error:
             result = error
     return Contract(tool.name, parameters if is_open else close_objects(parameters), result)
@@ -177,14 +192,14 @@ class _Side:
 
     Attributes:
         breaks: a value of the first schema that is none of the second, in a list; empty if none is known.
-        gains: a value of the second that is none of the first; None: none is known.
+        gains: a value of the second that is none of the first, as JSON; None: none is known.
         undecided: why it is not decided whether there is one of the first kind, in a list.
         is_same: there are neither.
     """
 
     def __init__(self, kind: Literal["call", "result"], first: Any, second: Any, formats: bool) -> None:
         self.breaks: list[Broken] = []
-        self.gains: Any = None
+        self.gains: str | None = None
         self.undecided: list[ToolGrammarError] = []
         self.is_same = False
         try:
@@ -200,7 +215,7 @@ class _Side:
         if found.lost.undecided is not None:
             self.undecided.append(found.lost.undecided)
         if found.gained.text is not None:
-            self.gains = json.loads(found.gained.text)
+            self.gains = found.gained.text
         if found.lost.text is not None:
             value = json.loads(found.lost.text)
             try:
@@ -209,7 +224,7 @@ class _Side:
                 reason = next(Validator(second, formats=formats).violations(value), "")
             except ToolGrammarError:
                 reason = ""
-            self.breaks.append(Broken(kind, value, reason or "not valid any more"))
+            self.breaks.append(Broken(kind, found.lost.text, reason or "not valid any more"))
 
 
 def _are_same(one: Contract, other: Contract) -> bool:

@@ -1,35 +1,28 @@
-"""Calls of the tools of an MCP server at the borders of their schemas, and what the server makes of them.
+"""Calls of the tools of a server at the borders of their schemas, and what the server makes of them.
 
-A valid call must be answered, and its structured answer must match the tool's ``outputSchema``. A call just outside of
-the schema must be refused, by ``isError`` or an error of the protocol.
+A valid call must be answered, and its answer must match the schema that the server promises. A call just outside of
+the schema must be refused: by MCP's ``isError``, an error of the protocol, or an HTTP status of 4xx.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 
 from toolgrammar.core import Grammar
-from toolgrammar.core.errors import ToolCallError, ToolGrammarError, ToolTimeoutError
+from toolgrammar.core.errors import ToolCallError, ToolGrammarError
 from toolgrammar.core.grammar import edits
 from toolgrammar.core.validation import Validator
 
-from .mcp import McpServer
+from .fuzz_targets import FailureKind, Target
 from .tool import Tool
-
-#: What a server did wrong: its process or connection ended; it did not answer; it answered a valid call with an error
-#: of the protocol or by a malformed result; a result does not match the output schema; it took an invalid call.
-FailureKind = Literal["crash", "hang", "protocol error", "wrong result", "accepted"]
 
 #: Maximum number of failures of one kind that are kept of a tool, and of calls that make one smaller.
 MAX_FAILURES, MAX_SHRINKS = 5, 20
-
-#: Number of the JSON-RPC error by which the ``mcp`` package says that the connection was closed.
-_CLOSED = -32000
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,8 @@ class FuzzedTool:
         name: the tool's.
         calls: number of valid calls.
         refusable: number of invalid calls.
-        errors: number of valid calls that were answered by ``isError``: no failure, as a file may be absent.
+        errors: number of valid calls that were answered by ``isError``, or a declared status of 4xx: no failure, as a
+            file may be absent.
         failures: what went wrong, at most `MAX_FAILURES` of each kind.
         more: number of failures beyond these, and of random calls that fail in a known way.
         left_out: why it was not called, or not to the end; empty if it was.
@@ -103,13 +97,8 @@ class FuzzReport:
         return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
 
-def is_harmless(tool: Tool) -> bool:
-    """Return True if a server says that a tool changes or destroys nothing. One of which nothing is said destroys."""
-    return tool.annotations.get("readOnlyHint") is True or tool.annotations.get("destructiveHint") is False
-
-
 def fuzz(
-    connect: Callable[[], McpServer],
+    target: Target,
     *,
     names: Collection[str] = (),
     destructive: bool = False,
@@ -120,9 +109,8 @@ def fuzz(
     """Call the tools of a server at the borders of their schemas.
 
     Args:
-        connect: makes a connection that is not yet open; again after a crash or a hang. Its ``call_timeout`` is the
-            time after which a call hangs.
-        names: the tools to call, whatever they say of themselves; empty: all that are `is_harmless`.
+        target: the server: `McpTarget` or `HttpTarget`.
+        names: the tools to call, whatever they say of themselves; empty: all that are harmless (`Target.is_harmless`).
         destructive: call the others too.
         calls: maximum number of calls of one tool; those that make a failure smaller are not counted.
         seconds: maximum time of the run, which is looked at between two calls.
@@ -131,26 +119,25 @@ def fuzz(
     Raises:
         ToolCallError: the server does not start, or has no tool of a name.
     """
-    run = _Run(connect, time.monotonic() + seconds, calls, seed)
+    run = _Run(target, time.monotonic() + seconds, calls, seed)
     try:
-        tools = tuple(run.server.tools)
+        tools = target.open()
         unknown = sorted(set(names) - {tool.name for tool in tools})
         if unknown:
             raise ToolCallError(
                 f"the server has no tool {unknown[0]!r}", hint=f"it has {', '.join(t.name for t in tools)}"
             )
-        unread = run.server.tools.skipped
-        skipped = [FuzzedTool(each.place.tool or "(unnamed)", left_out=each.message) for each in unread]
+        skipped = [FuzzedTool(each.place.tool or "(unnamed)", left_out=each.message) for each in tools.skipped]
         return FuzzReport((*(_fuzzed(run, tool, names, destructive) for tool in tools), *skipped))
     finally:
-        run.server.close()
+        target.close()
 
 
 def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) -> FuzzedTool:
     report = FuzzedTool(tool.name)
     if names and tool.name not in names:
         report.left_out = "another tool was asked for"
-    elif not names and not destructive and not is_harmless(tool):
+    elif not names and not destructive and not run.target.is_harmless(tool):
         report.left_out = "it may destroy something"
     else:
         try:
@@ -163,26 +150,21 @@ def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) ->
 class _Run:
     """Calls with an end in time, on a connection that is opened again when it was lost."""
 
-    def __init__(self, connect: Callable[[], McpServer], end: float, calls: int, seed: int) -> None:
-        self._connect = connect
+    def __init__(self, target: Target, end: float, calls: int, seed: int) -> None:
+        self.target = target
         self._end = end
         self._calls = calls
         self._seed = seed
         self._is_lost = False
-        self.server = connect().__enter__()
 
     def call_all(self, tool: Tool, report: FuzzedTool) -> None:
         """Call a tool at all borders of its schema."""
         grammar = Grammar.from_json_schema(tool.parameters, additional_properties=False)
         judge = Validator(tool.parameters)
         most = max(self._calls // 2, 1)
-        inside = grammar.examples(most, self._seed)
+        inside = self._sent(tool, judge, grammar.examples(most, self._seed), True)
         # What the standard takes may be taken: unknown members of open objects, and any text for a format.
-        outside = [
-            each
-            for each in grammar.counterexamples(2 * most, self._seed)
-            if isinstance(arguments := json.loads(each.text), dict) and not judge.is_valid(arguments)
-        ]
+        outside = self._sent(tool, judge, grammar.counterexamples(2 * most, self._seed), False)
         planned = [(each.text, each.shows, True) for each in inside]
         planned += [(each.text, each.shows, False) for each in outside[: self._calls - len(inside)]]
         seen: set[str] = set()
@@ -197,6 +179,15 @@ class _Run:
             if kind is not None:
                 failure = FuzzFailure(kind, json.loads(text), shows, reason)
                 self._add(tool, judge, report, seen, failure, is_valid)
+
+    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Any], is_valid: bool) -> list[Any]:
+        """Return the examples that are calls, and arrive as valid or as invalid."""
+        calls = ((each, json.loads(each.text)) for each in examples)
+        return [
+            each
+            for each, arguments in calls
+            if isinstance(arguments, dict) and self.target.verdict(tool, judge, arguments) is is_valid
+        ]
 
     def _add(
         self, tool: Tool, judge: Validator, report: FuzzedTool, seen: set[str], failure: FuzzFailure, is_valid: bool
@@ -224,7 +215,7 @@ class _Run:
         pending = edits(arguments)
         while tries and time.monotonic() < self._end and (edit := next(pending, None)) is not None:
             _, words, fewer = edit
-            if words.startswith("lacks ") and judge.is_valid(fewer) == is_valid:
+            if words.startswith("lacks ") and self.target.verdict(tool, judge, fewer) is is_valid:
                 tries -= 1
                 try:
                     found, said = self._outcome(tool, fewer, is_valid)
@@ -237,30 +228,8 @@ class _Run:
     def _outcome(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
         """Return what is wrong with the answer to a call, or None, and what was said."""
         if self._is_lost:
-            self.server.close()
-            self.server, self._is_lost = self._connect().__enter__(), False
-        try:
-            body = self.server.answer(tool.name, arguments)
-        except ToolTimeoutError as error:
-            self._is_lost = True
-            return "hang", error.message
-        except Exception as error:
-            said = (str(error).splitlines() or [type(error).__name__])[0]
-            if isinstance(error, RuntimeError):  # the mcp package found that the result does not match its schema
-                return ("wrong result", said) if is_valid else ("accepted", "")
-            code = getattr(getattr(error, "error", error), "code", None)
-            if type(error).__name__ == "ValidationError":
-                return "protocol error", f"the result is malformed: {said}"
-            if code is None or code == _CLOSED:
-                self._is_lost = True
-                return "crash", said
-            return ("protocol error", f"{said} ({code})") if is_valid else (None, "")
-        if body.get("isError"):
-            return None, "isError"
-        if not is_valid:
-            return "accepted", ""
-        if tool.output_schema is not None:
-            problem = next(Validator(tool.output_schema).violations(body.get("structuredContent")), None)
-            if problem is not None:
-                return "wrong result", problem
-        return None, ""
+            self.target.open()
+            self._is_lost = False
+        kind, said = self.target.ask(tool, arguments, is_valid)
+        self._is_lost = kind in ("crash", "hang")
+        return kind, said

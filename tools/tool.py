@@ -54,8 +54,8 @@ class Tool:
             tools. So are the tools of documents and servers, which are listed by somebody else.
         deferred: the prompt has its name and one line, and its schema only when it is called (``defer_loading`` of
             OpenAI's and Anthropic's tools; see ``GenerateParams.tools_in_prompt`` for all tools).
-        answers: returns the JSON Schema of what the tool returns where a document says it and nobody promises it
-            (OpenAPI), or None if it does not say; read by `ToolSet.compare`.
+        operation: what an OpenAPI document says of the tool: its request, and its answers, which nobody promises; the
+            `Operation` of ``sources.openapi``, or None.
 
     Raises:
         SchemaError: the name is unusable, or the parameters are not an object schema.
@@ -75,7 +75,7 @@ class Tool:
     optional: bool = field(default=False, repr=False, compare=False)
     values: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     deferred: bool = field(default=False, repr=False, compare=False)
-    answers: Callable[[], dict[str, Any] | None] | None = field(default=None, repr=False, compare=False)
+    operation: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)

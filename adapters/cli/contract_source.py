@@ -103,6 +103,15 @@ def _loaded(name: str) -> Any:
     return source.document
 
 
+def openapi_of(name: str) -> Mapping[str, Any] | None:
+    """Return the OpenAPI document of a file that a user names; None: it is no such file."""
+    path = Path(name)
+    if path.suffix not in (".json", ".yaml", ".yml") or not path.is_file():
+        return None
+    value = _read(name)
+    return value if isinstance(value, Mapping) and not value.keys().isdisjoint(("openapi", "swagger")) else None
+
+
 def _of_file(path: Path) -> Any:
     """Return the tools of a file of Python, which is executed, TypeScript or YAML."""
     from toolgrammar.tools import ToolSet

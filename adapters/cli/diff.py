@@ -89,9 +89,9 @@ def _lines(change: ToolChange) -> list[str]:
     lines = []
     for broken in change.breaks:
         said = "breaks this call" if broken.kind == "call" else "may give this result"
-        lines.append(broken.reason if broken.value is None else f"{said}: {shown_json(broken.value)}")
-        if broken.value is not None:
+        lines.append(broken.reason if broken.text is None else f"{said}: {shown_json(broken.value)}")
+        if broken.text is not None:
             lines.append(f"    {broken.reason}")
-    if change.gains is not None:
+    if change.gains_text is not None:
         lines.append(f"takes more: {shown_json(change.gains)}")
     return [*lines, *(f"not decided: {in_words_of_the_shell(str(error))}" for error in change.undecided)]

@@ -1,4 +1,4 @@
-"""``toolgrammar fuzz``: does an MCP server keep its word?"""
+"""``toolgrammar fuzz``: does a server keep its word?"""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 import typer
 
-from .contract_source import server_at
+from .contract_source import openapi_of, server_at
 from .output import AsJson, console, fail, located, print_json, shown_json, working, writable
 
 if TYPE_CHECKING:
+    from toolgrammar.tools.fuzz_targets import Target
     from toolgrammar.tools.fuzzing import FuzzedTool, FuzzReport
 
 #: Hosts to which calls are sent without being named.
@@ -22,7 +23,13 @@ _COLOURS = {"fails": "bold red", "left out": "yellow", "holds": "green"}
 
 
 def fuzz(
-    server: Annotated[str, typer.Argument(help="The command of an MCP server, which is executed, or its URL.")],
+    server: Annotated[
+        str,
+        typer.Argument(
+            help="The command of an MCP server, which is executed, or its URL; or the file of an OpenAPI document."
+        ),
+    ],
+    url: Annotated[str | None, typer.Option(help="Where the service of an OpenAPI document runs.")] = None,
     tool: Annotated[
         list[str] | None, typer.Option("--tool", help="A tool to call, destructive or not; may be repeated.")
     ] = None,
@@ -37,10 +44,12 @@ def fuzz(
     junit: Annotated[Path | None, typer.Option("--junit", help="Write a report as JUnit XML.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call the tools of an MCP server at the borders of their schemas: valid calls must be answered as the output
-    schema says, and calls just outside must be refused. Each failure is shown by a smallest call.
+    """Call the tools of an MCP server, or the operations of an HTTP service, at the borders of their schemas: valid
+    calls must be answered as their schemas say, and calls just outside must be refused. Each failure is shown by a
+    smallest call.
 
-    Tools are called only if they say that they are read-only or not destructive, unless they are named.
+    Tools are called only if they say that they are read-only or not destructive, and operations only if their method
+    is safe (GET, HEAD, OPTIONS), unless they are named.
 
     Exit code: 0 no failure, 1 some failure, 2 no tool was called.
     """
@@ -48,11 +57,11 @@ def fuzz(
     from toolgrammar.tools.fuzzing import fuzz as fuzzed
 
     writable(junit)
-    address = _address(server, allow_host or [])
     try:
+        target = _target(server, url, timeout, allow_host or [])
         with working(f"calling the tools of {server}"):
             report = fuzzed(
-                lambda: server_at(address, timeout),
+                target,
                 names=tool or (),
                 destructive=destructive,
                 calls=calls,
@@ -72,14 +81,23 @@ def fuzz(
     raise typer.Exit(1 if report.failed else 0)
 
 
-def _address(server: str, allowed: list[str]) -> str | list[str]:
-    """Return the URL of a server on an allowed host, or the words of a command."""
-    if not server.startswith(("http://", "https://")):
-        return shlex.split(server) or fail("the command of the server is empty", "give a command, or a URL")
-    host = urlsplit(server).hostname or ""
-    if host not in (*LOCAL, *allowed):
-        fail(f"{host} is not this machine", f"if you may send it calls, --allow-host {host}")
-    return server
+def _target(server: str, url: str | None, timeout: float, allowed: list[str]) -> Target:
+    """Return what a user names, if calls may be sent there."""
+    from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget
+
+    document = openapi_of(server)
+    if (url is None) != (document is None):
+        what = "is an OpenAPI document" if url is None else "is no OpenAPI document, and --url says where one is served"
+        fail(f"{server} {what}", "give a file with openapi or swagger, and --url http://127.0.0.1:8000")
+    place = server if url is None else url
+    is_url = place.startswith(("http://", "https://"))
+    host = urlsplit(place).hostname or ""
+    if (is_url or url is not None) and host not in (*LOCAL, *allowed):
+        fail(f"{host or place} is not this machine", f"if you may send it calls, --allow-host {host}")
+    if document is not None:
+        return HttpTarget(document, place, timeout)
+    address = server if is_url else shlex.split(server)
+    return McpTarget(lambda: server_at(address or fail("the command of the server is empty", "give a URL"), timeout))
 
 
 def _show(report: FuzzReport) -> None:

@@ -5,9 +5,9 @@
 Each pair is a schema of MaskBench and the same with one change at a random place: a property is added, dropped,
 required or no longer required, a bound or a list is tightened or loosened, a property is renamed, a subschema is moved
 into ``anyOf`` or behind a ``$ref``, an object is closed. `Grammar.compare` answers in both directions. Each witness is
-judged by ``jsonschema`` and ``jsonschema-rs``; each inclusion is attacked by drawn texts of the old grammar and by the
-valid instances of MaskBench, judged by ``jsonschema-rs``. A verdict counts as wrong where the judges say so, and as
-unclear where they differ from each other. Formats assert.
+judged by ``jsonschema`` and ``jsonschema-rs``; each inclusion is attacked by valid values, judged by ``jsonschema-rs``:
+drawn texts of the old grammar, the valid instances of MaskBench, and those of their edits that are still valid. A
+verdict counts as wrong where the judges say so, and as unclear where they differ from each other. Formats assert.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -27,12 +28,15 @@ from typing import Any
 from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, ToolGrammarError
-from toolgrammar.core.grammar import random_text
+from toolgrammar.core.grammar import edits, random_text
 from toolgrammar.core.schema import KEYWORDS
 from toolgrammar.core.validation import Validator
 
 #: Seconds after which a pair is given up, and with it the part that has no answer yet.
 DEADLINE = 60
+#: Number of drawn texts from which an inclusion is attacked, of rounds of edits of the values so far, and maximum
+#: number of edits of one value.
+DRAWN, ROUNDS, MOST_EDITS = 20, 6, 2_000
 LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 
@@ -234,16 +238,35 @@ def judged(case: dict[str, Any], draws: int, rng: random.Random) -> Iterator[dic
             result["proved"] += 1
             values = [] if which else [test["data"] for test in case["tests"] if test["valid"]]
             with suppress(ToolGrammarError):
-                values += [json.loads(random_text((grammar, other)[which], rng, 80)) for _ in range(draws)]
-            for value in values:
+                values += [json.loads(random_text((grammar, other)[which], rng, 80)) for _ in range(DRAWN)]
+            for value in _attacks(values, judges[which].fast.is_valid, draws, rng):
                 result["attacks"] += 1
-                if judges[which].fast.is_valid(value) and not judges[1 - which].fast.is_valid(value):
+                if not judges[1 - which].fast.is_valid(value):
                     is_wrong = judges[which].verdict(value) is True and judges[1 - which].verdict(value) is False
                     result["wrong" if is_wrong else "unclear"] += 1
                     wrong.append(["wrong" if is_wrong else "unclear", which, json.dumps(value)[:300], None])
                     break
     yield {"judged": dict(result), "shown": wrong}
     yield {"theirs": _theirs(old, new)}
+
+
+def _attacks(values: list[Any], is_valid: Callable[[Any], bool], count: int, rng: random.Random) -> Iterator[Any]:
+    """Yield valid values: some that are given, and others a few edits away from them."""
+    seen = set()
+    for _ in range(ROUNDS):
+        found = []
+        for value in values:
+            text = json.dumps(value, sort_keys=True)
+            if text not in seen and is_valid(value):
+                seen.add(text)
+                found.append(value)
+                yield value
+                if len(seen) >= count:
+                    return
+        near = [
+            each for value in rng.sample(found, min(len(found), DRAWN)) for each in islice(edits(value), MOST_EDITS)
+        ]
+        values = [changed for *_, changed in rng.sample(near, min(len(near), count))]
 
 
 def _theirs(old: Any, new: Any) -> str:
@@ -363,7 +386,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=None, help="end after so many seconds")
-    parser.add_argument("--draws", type=int, default=20, help="texts with which an inclusion is attacked")
+    parser.add_argument("--draws", type=int, default=1_000, help="valid values with which an inclusion is attacked")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/contracts.json")
     parser.add_argument("--verbose", action="store_true", help="print wrong, unclear and undecided pairs")

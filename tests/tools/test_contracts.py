@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from toolgrammar.core import Grammar
 from toolgrammar.core.grammar import random_text
 from toolgrammar.tools import Tool, ToolChange, ToolSet
+from toolgrammar.tools.contracts import Contract, compared_contracts
 from toolgrammar.tools.mcp import tools_to_mcp
 
 from ..schemas import random_schema
@@ -213,3 +214,13 @@ def test_verdicts_of_random_tools() -> None:
     assert seen.get("undecided", 0) <= 12
     assert seen["breaks"] >= 20
     assert seen["compatible"] >= 20
+
+
+def test_a_witness_null_is_not_no_witness() -> None:
+    """The value ``null`` is a witness like any other, in JSON too; where there is none, its member is absent."""
+    old, new = (Contract("schema", {"type": kinds}) for kinds in (["null", "string"], ["string"]))
+    lost, gained = (compared_contracts([one], [other]).to_dict()["tools"][0] for one, other in ((old, new), (new, old)))
+    assert lost["breaks"][0]["value"] is None and "gains" not in lost
+    assert gained["gains"] is None and gained["breaks"] == []
+    (gone,) = compared_contracts([old], []).to_dict()["tools"]
+    assert "value" not in gone["breaks"][0]

@@ -1,8 +1,10 @@
-"""Fuzzing of MCP servers: faults of a real server are found by small calls, and one without faults has no alarm."""
+"""Fuzzing of servers: faults of real ones are found by small calls, and those without faults have no alarm."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,10 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 pytest.importorskip("mcp")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 
 from toolgrammar.core import ToolCallError
+from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget
 from toolgrammar.tools.fuzzing import FuzzReport, fuzz
 from toolgrammar.tools.mcp import McpServer
+
+from .faulty_service import DOCUMENT, Service, running
 
 SERVER = str(Path(__file__).parent / "faulty_server.py")
 
@@ -36,7 +43,8 @@ FAULTS: dict[str, tuple[str, Any]] = {
 
 def run(fault: str = "", timeout: float = 10.0, **options: Any) -> FuzzReport:
     """Fuzz the server with a fault."""
-    return fuzz(lambda: McpServer.stdio(sys.executable, [SERVER, fault], call_timeout=timeout), **options)
+    connect = partial(McpServer.stdio, sys.executable, [SERVER, fault], call_timeout=timeout)
+    return fuzz(McpTarget(connect), **options)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -87,7 +95,7 @@ def test_a_server_that_does_not_start_again_keeps_its_failure() -> None:
     def connect() -> McpServer:
         return McpServer.stdio(sys.executable, next(starts, ["-c", "raise SystemExit(1)"]))
 
-    tool = fuzz(connect, calls=120).tools[0]
+    tool = fuzz(McpTarget(connect), calls=120).tools[0]
     assert [each.kind for each in tool.failures] == ["crash"]
     assert "does not work" in tool.left_out
 
@@ -102,3 +110,63 @@ def test_the_report_for_ci() -> None:
     }
     assert [case.get("name") for case in suite] == ["forecast", "erase"]
     assert suite[0][0].get("message") == "accepted: {}"
+
+
+#: The same for an HTTP service.
+HTTP_FAULTS: dict[str, tuple[str, str, Any]] = {
+    "fails at the bound": ("forecast", "server error", {"city": "a", "unit": "C", "days": 14}),
+    "is not declared": ("forecast", "undeclared status", {"city": "a", "unit": "F"}),
+    "hangs": ("forecast", "hang", {"city": "a", "unit": "C", "X-Level": 3}),
+    "gives another type": ("forecast", "wrong result", {"city": "a", "unit": "C", "plan": "aaa"}),
+    "gives no JSON": ("forecast", "wrong result", {"city": "a", "unit": "C", "X-Level": 3}),
+    "gives a page": ("forecast", "wrong result", {"city": "aaaaaaaa", "unit": "C"}),
+    "takes one more": ("forecast", "accepted", {"city": "a", "unit": "C", "days": 15}),
+    "takes other texts": ("forecast", "accepted", {"city": "a", "unit": "C", "days": 0}),
+    "takes longer paths": ("forecast", "accepted", {"city": "aaaaaaaaa", "unit": "C"}),
+    "reads no header": ("forecast", "accepted", {"city": "a", "unit": "C", "X-Level": 4}),
+    "reads no cookie": ("forecast", "accepted", {"city": "a", "unit": "C", "plan": 0}),
+    "takes more items": ("forecast", "accepted", {"city": "a", "unit": "C", "tags": ["sun", "sun", "sun"]}),
+    "takes less": ("forecast", "accepted", {"city": "a"}),
+    "takes any body": ("note", "accepted", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[tuple[Service, str]]:
+    """A running service, and its URL."""
+    with running() as found:
+        yield found
+
+
+@pytest.mark.parametrize("fault", HTTP_FAULTS)
+def test_each_fault_of_a_service_is_found(fault: str, service: tuple[Service, str]) -> None:
+    """Each fault of an HTTP service is found within 120 calls, of its kind only, and by a smallest call."""
+    name, kind, arguments = HTTP_FAULTS[fault]
+    service[0].fault = fault
+    target = HttpTarget(DOCUMENT, service[1], 0.5 if fault == "hangs" else 10.0)
+    (tool,) = (each for each in fuzz(target, calls=120, names=[name]).tools if each.name == name)
+    assert {each.kind for each in tool.failures} == {kind}
+    assert arguments in [each.arguments for each in tool.failures]
+    assert tool.calls + tool.refusable <= 120
+
+
+def test_a_service_that_keeps_its_word_has_no_failure(service: tuple[Service, str]) -> None:
+    """A service without faults has no failure; only safe methods are called, unless others are named."""
+    service[0].fault = ""
+    service[0].seen.clear()
+    report = fuzz(HttpTarget(DOCUMENT, service[1], 10.0), calls=300)
+    assert [tool.failures for tool in report.tools] == [[], [], []]
+    assert [tool.left_out for tool in report.tools] == ["", *["it may destroy something"] * 2]
+    assert report.tools[0].calls >= 100
+    assert report.tools[0].refusable >= 20
+    assert report.tools[0].errors == 0
+    assert set(service[0].seen) == {"GET"}
+    named = fuzz(HttpTarget(DOCUMENT, service[1], 10.0), calls=100, names=["note", "erase"])
+    assert not named.failed
+    assert set(service[0].seen) == {"GET", "POST", "DELETE"}
+
+
+def test_nobody_answers_at_the_url() -> None:
+    """A service that does not run is said to be absent."""
+    with pytest.raises(ToolCallError, match=r"nobody answers at http://127\.0\.0\.1:9"):
+        fuzz(HttpTarget(DOCUMENT, "http://127.0.0.1:9", 1.0))

@@ -33,6 +33,7 @@ from .openapi_requests import Body, Parameter, Request, Sender, is_json
 from .swagger import as_openapi_3
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+SAFE_METHODS = ("get", "head", "options", "query")
 _PLACES = ("path", "query", "header", "cookie")
 _STYLES = {
     "path": ("simple", "label", "matrix"),
@@ -91,7 +92,7 @@ def tools_from_openapi(
     skipped: dict[str | None, list[SchemaError]] = {}
     listed: list[str] = []
     for operation in reader.operations():
-        if isinstance(operation, _Operation):
+        if isinstance(operation, Operation):
             listed.append(operation.name)
             if wanted is not None and operation.name not in wanted:
                 continue
@@ -131,7 +132,7 @@ def recognise(source: Any) -> list[Tool] | None:
 
 
 @dataclass(frozen=True)
-class _Operation:
+class Operation:
     """One operation of a document.
 
     Attributes:
@@ -167,6 +168,23 @@ class _Operation:
             raise kind(error.message, hint=error.hint, place=place) from error
 
     def _tool(self, sender: Sender | None, optional: bool) -> Tool:
+        request, schema = self.request()
+        texts = [self.body.get("summary"), self.body.get("description")]
+        tool = Tool(
+            self.name,
+            "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
+            function=None if sender is None else sender.function(request),
+            optional=optional,
+            operation=self,
+        )
+        return tool.changed(parameters=self.document.standalone(schema, self.pointer))
+
+    def request(self) -> tuple[Request, dict[str, Any]]:
+        """Return the request, and the schema of its arguments, which refers to the document.
+
+        Raises:
+            SchemaError: it cannot be sent; the place may lack the operation.
+        """
         properties: dict[str, Any] = {}
         required: list[str] = []
         parameters: list[Parameter] = []
@@ -196,16 +214,7 @@ class _Operation:
             if request.get("required") is True:
                 required.append(key)
         schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
-        texts = [self.body.get("summary"), self.body.get("description")]
-        request_of = Request(self.name, self.method, self.path, tuple(parameters), body)
-        tool = Tool(
-            self.name,
-            "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
-            function=None if sender is None else sender.function(request_of),
-            optional=optional,
-            answers=self.answers,
-        )
-        return tool.changed(parameters=self.document.standalone(schema, self.pointer))
+        return Request(self.name, self.method, self.path, tuple(parameters), body), schema
 
     def _resolve(self, source: Any) -> Mapping[str, Any]:
         """Return an object of the document, after its references."""
@@ -219,9 +228,32 @@ class _Operation:
             SchemaError: it cannot be read.
             LimitError: it is too large.
         """
-        responses = self._resolve(self.body.get("responses"))
-        good = [status for status in responses if str(status).startswith("2")] or ["default"]
-        stated = [self._answer(str(status), self._resolve(responses.get(status))) for status in good]
+        responses = self._responses()
+        good = [status for status in responses if status.startswith("2")] or ["DEFAULT"]
+        return self._schema_of([self._answer(status, self._resolve(responses.get(status))) for status in good])
+
+    def answer(self, status: int) -> tuple[bool, dict[str, Any] | None]:
+        """Return whether the document has answers of an HTTP status, and their schema as `answers` does.
+
+        Raises:
+            SchemaError: it cannot be read.
+            LimitError: it is too large.
+        """
+        responses = self._responses()
+        for stated in (str(status), f"{status // 100}XX", "DEFAULT"):
+            if stated in responses:
+                return True, self._schema_of([self._answer(str(status), self._resolve(responses[stated]))])
+        return False, None
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether its method changes nothing, by the specification of HTTP."""
+        return self.method.lower() in SAFE_METHODS
+
+    def _responses(self) -> dict[str, Any]:
+        return {str(status).upper(): each for status, each in self._resolve(self.body.get("responses")).items()}
+
+    def _schema_of(self, stated: list[Any]) -> dict[str, Any] | None:
         options = [schema for schema in stated if schema is not None]
         if all(schema is _TEXT or schema is _EMPTY for schema in options):
             return None
@@ -364,7 +396,7 @@ class _Document:
         """The document with its schemas as those of answers."""
         return _Document(self.document, "writeOnly")
 
-    def operations(self) -> Iterator[_Operation | SchemaError]:
+    def operations(self) -> Iterator[Operation | SchemaError]:
         """Yield every operation in order; for a path item that cannot be read, its error."""
         paths = self.document.get("paths")
         if paths is not None and not isinstance(paths, Mapping):
@@ -389,7 +421,7 @@ class _Document:
                 name = body.get("operationId")
                 if not isinstance(name, str) or not name:
                     name = re.sub(r"[^A-Za-z0-9]+", "_", f"{method}_{path}").strip("_")
-                yield _Operation(name, method, path, where, body, shared, self)
+                yield Operation(name, method, path, where, body, shared, self)
 
     def resolve(self, source: Any, pointer: str) -> Mapping[str, Any]:
         """Return an object of the document, after its references."""
