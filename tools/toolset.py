@@ -229,7 +229,7 @@ class ToolSet(Execution):
             return self
 
         def made() -> ToolSet:
-            found = self._with(policy.restrict(tuple(self)))
+            found = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
             found._policy = policy if self._policy is None else self._policy & policy
             turn = self._reading()
             allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]

@@ -9,6 +9,7 @@ from toolgrammar.core.errors import Place, PolicyError
 from toolgrammar.core.json import dump_json, resolve_local, to_pointer
 from toolgrammar.core.schema import KEYWORDS
 
+from ..closed_schema import close_objects
 from ..tool import Tool
 from .notation import Field, Layer, Rule, Source, ToolRule
 
@@ -20,13 +21,16 @@ _SAME = ("allOf", "anyOf", "oneOf")
 _NO_TEXT = {"type": ["boolean", "null"]}
 
 
-def restricted(tool: Tool, rules: Sequence[tuple[ToolRule, Layer]], results: Mapping[str, Any]) -> Tool:
+def restricted(
+    tool: Tool, rules: Sequence[tuple[ToolRule, Layer]], results: Mapping[str, Any], is_open: bool = False
+) -> Tool:
     """Return a tool whose calls obey some rules, and that shows models what it showed before.
 
     Args:
         tool: the tool.
         rules: the rule of each layer that names it.
         results: schemas of results, by names of tools.
+        is_open: its parameters are read open.
 
     Raises:
         PolicyError: a rule is for an argument that the tool does not have.
@@ -35,12 +39,23 @@ def restricted(tool: Tool, rules: Sequence[tuple[ToolRule, Layer]], results: Map
     parts = [part for rule, layer in rules if (part := made.arguments(rule, layer)) is not True]
     if not parts:
         return tool
-    # A double negation has the same values, and names no members: the closed reading of the parameters stays theirs.
+    # The closed reading of the parameters is written out, since members that a condition names are not theirs. A double
+    # negation has the same values, and names no members.
+    own = tool.parameters if is_open else _object(close_objects(tool.parameters))
     conditions = [{"not": {"not": part}} for part in parts]
-    parameters = {**tool.parameters, "allOf": [*tool.parameters.get("allOf", ()), *conditions]}
+    parameters = {**own, "allOf": [*own.get("allOf", ()), *conditions]}
+    if "unevaluatedProperties" in own:
+        whole = {key: value for key, value in own.items() if key not in KEYWORDS.definitions}
+        parameters = {key: value for key, value in own.items() if key in ("type", *KEYWORDS.definitions)}
+        parameters["allOf"] = [whole, *conditions]
     if made.definitions:
-        parameters["$defs"] = {**tool.parameters.get("$defs", {}), **made.definitions}
+        parameters["$defs"] = {**own.get("$defs", {}), **made.definitions}
     return tool.restricted(parameters)
+
+
+def _object(schema: Any) -> dict[str, Any]:
+    assert isinstance(schema, dict)  # that of an object stays one
+    return schema
 
 
 class _Compiler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,15 +127,19 @@ class Policy:
         found = [(rule, layer) for layer in self.layers if (rule := layer.rule_of(name)) is not None]
         return found if len(found) == len(self.layers) else None
 
-    def restrict(self, tools: Sequence[Tool]) -> list[Tool]:
+    def restrict(self, tools: Sequence[Tool], opened: Collection[str] = ()) -> list[Tool]:
         """Return the tools that are allowed, with parameters that take only allowed values.
+
+        Args:
+            tools: the tools.
+            opened: names of those whose parameters are read open.
 
         Raises:
             PolicyError: several roles, or a rule is for an argument that its tool does not have.
         """
         results = results_of(tools)
         rules = [(tool, self.rules(tool.name)) for tool in tools]
-        return [restricted(tool, each, results) for tool, each in rules if each is not None]
+        return [restricted(tool, each, results, tool.name in opened) for tool, each in rules if each is not None]
 
     def may_repeat(self, name: str) -> bool:
         """Return True if a call of a tool may be made again after its result."""
