@@ -30,12 +30,12 @@ from .closed_schema import close_objects
 from .contracts import ToolChange, ToolChanges
 from .dialects import to_json_schema
 from .formats import TurnSpec, WireFormat, get_format
-from .sources.openapi import tools_from_openapi
 from .tool import Tool
 from .toolset import ToolSet
 
 if TYPE_CHECKING:
     from .policy import Origin, Policy
+    from .sources.openapi import tools_from_openapi
     from .typescript.harmony import tools_to_harmony
     from .typescript.printer import schema_to_typescript, tools_to_typescript
     from .typescript.reader import schema_from_typescript, tools_from_typescript
@@ -70,6 +70,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "policy": "Origin Policy",
+            "sources.openapi": "tools_from_openapi",
             "typescript.harmony": "tools_to_harmony",
             "typescript.printer": "schema_to_typescript tools_to_typescript",
             "typescript.reader": "schema_from_typescript tools_from_typescript",

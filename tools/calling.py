@@ -6,7 +6,6 @@ Pydantic.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import dataclasses
 import inspect
@@ -17,8 +16,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from toolgrammar.core.basics import Span
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
@@ -33,8 +30,6 @@ from toolgrammar.core.errors import (
 
 from .formats import new_call_id
 from .formats.base import decode_object
-from .sources.python import arguments_error, not_built
-from .sources.typed_dicts import readable
 from .tool import Tool
 
 #: Maximum length of the error text in a result, in characters.
@@ -71,6 +66,8 @@ class ToolResult:
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-like data: ``{"result": ...}``, or ``{"error": {"code": ..., "message": ..., ...}}``."""
         if self.error is None:
+            from pydantic import TypeAdapter
+
             return {"result": TypeAdapter(Any).dump_python(self.value, mode="json", fallback=str)}
         fields = {"code": self.code, "message": self.error, "tool": self.call.name, "pointer": self.pointer}
         return {"error": {key: value for key, value in fields.items() if value is not None}}
@@ -144,6 +141,8 @@ def result_text(value: Any) -> str:
     """Return a tool's result as text: a string as it is, else its JSON, or its ``str`` if it has none."""
     if isinstance(value, str):
         return value
+    from pydantic import TypeAdapter
+
     try:
         return TypeAdapter(Any).dump_json(value).decode()
     except (ValueError, TypeError):
@@ -276,6 +275,8 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> Any:
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -311,6 +312,8 @@ async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> An
     """Return the result of an awaitable, within a time limit; a TimeoutError of its own is passed on as it is."""
     if timeout is None:
         return await work
+    import asyncio
+
     task = asyncio.ensure_future(work)
     try:
         done, _ = await asyncio.wait({task}, timeout=timeout)
@@ -346,6 +349,8 @@ async def _in_thread(action: Callable[[], Any]) -> Any:
 
     Not in the loop's own pool: closing that would wait for whatever still runs in it.
     """
+    import asyncio
+
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
@@ -389,6 +394,11 @@ def _too_slow(tool: Tool, timeout: float) -> ToolTimeoutError:
 
 def _build(tool: Tool, model: type[Any], call: ToolCall) -> Any:
     """Return an instance of the tool's class, built from the arguments of a call."""
+    from pydantic import BaseModel, TypeAdapter, ValidationError
+
+    from .sources.python import arguments_error, not_built
+    from .sources.typed_dicts import readable
+
     text = json.dumps(dict(call.arguments))
     try:
         if issubclass(model, BaseModel):

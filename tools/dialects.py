@@ -27,7 +27,7 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
 from toolgrammar.core.json import to_pointer
-from toolgrammar.core.schema import KEYWORDS, Shape, json_schema_of, require_tags
+from toolgrammar.core.schema import KEYWORDS, Shape, require_tags
 
 from .type_names import is_optional_type, schema_of_type
 
@@ -331,5 +331,7 @@ def _is_true(value: Any) -> bool:
 def response_schema_of(source: Any) -> dict[str, Any] | bool:
     """Return the schema of a JSON answer: a class's, or the schema itself."""
     if hasattr(source, "model_json_schema"):
+        from toolgrammar.core.schema import json_schema_of  # which imports Pydantic
+
         source = json_schema_of(source, is_written=True)
     return to_json_schema(source)

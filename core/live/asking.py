@@ -14,7 +14,6 @@ from concurrent.futures import wait as wait_for
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..basics.event_loop import EventLoop
 from ..basics.forks import shared_lock
 from ..basics.logs import logger_of
 from ..basics.pauses import pause
@@ -31,9 +30,6 @@ _CHECK_SECONDS = 0.05
 MAX_TEXTS = 1_024
 
 _LOG = logger_of("models")
-
-#: Runs the coroutines of all requests: the connections of a callable belong to an event loop, and outlive a request.
-_LOOP = EventLoop()
 
 
 @dataclass
@@ -179,7 +175,9 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseExcepti
     if is_late(asked):
         return Answer(), TimeoutError()
     if asked.exception() is None and inspect.isawaitable(asked.result()):
-        asked = _LOOP.submit(_awaited(asked.result(), end))
+        from .coroutines import LOOP  # imports asyncio
+
+        asked = LOOP.submit(_awaited(asked.result(), end))
         if is_late(asked):
             asked.cancel()
             return Answer(), TimeoutError()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from inspect import isfunction
+from importlib import import_module
+from inspect import isclass, isfunction
 from types import ModuleType
 from typing import Any
 
 from toolgrammar.core.errors import GrammarError, InvalidSchemaError, LimitError, Place, SchemaError, ToolGrammarError
 
 from ..tool import Tool, ToolList, warn_of_skipped
-from . import classes, openapi, python, tool_dicts, tool_objects
+from . import tool_dicts
 
 
 class _Parts(list[Any]):
@@ -133,6 +134,18 @@ def _iterable(source: Any) -> _Parts | None:
     return None if not isinstance(source, Iterable) or isinstance(source, bytes) else _Parts(source)
 
 
+def _imported(module: str, may_be: Callable[[Any], bool]) -> Callable[[Any], list[Tool] | None]:
+    """Return the recogniser of a module that is imported for a source that may be of its kind: most need Pydantic."""
+
+    def recognise(source: Any) -> list[Tool] | None:
+        if not may_be(source):
+            return None
+        found: list[Tool] | None = import_module(f".{module}", __package__).recognise(source)
+        return found
+
+    return recognise
+
+
 #: The order matters where a source is of several kinds: tool objects may be callable and iterable.
 RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _tool,
@@ -140,11 +153,11 @@ RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _module,
     _json_text,
     _typescript,
-    classes.recognise,
-    openapi.recognise,
+    _imported("classes", isclass),
+    _imported("openapi", lambda source: isinstance(source, Mapping) and ("openapi" in source or "swagger" in source)),
     _dict_with_list,
     tool_dicts.recognise,
-    tool_objects.recognise,
-    python.recognise,
+    _imported("tool_objects", lambda source: True),
+    _imported("python", callable),
     _iterable,
 )

@@ -20,7 +20,6 @@ from toolgrammar.core.schema import KEYWORDS, OTHER_ANNOTATIONS, unread, warn_of
 from ..dialects import is_finite, is_type_name
 from ..tool import Tool, text_parameters
 from ..type_names import is_optional_type, schema_of_type
-from .classes import parameters_of
 
 _logger = logging.getLogger("toolgrammar.tools")
 
@@ -339,6 +338,8 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
         wrapped: it was in Bedrock's wrapper.
     """
     if inspect.isclass(value):
+        from .classes import parameters_of  # which imports Pydantic
+
         return parameters_of(value, tool)
     if isinstance(value, (list, tuple)):
         return _parameter_list(value, tool)

@@ -22,18 +22,17 @@ _PERHAPS_NAME = re.compile(r"(?:[^\W\d][\w.\-]*\s*)?")
 #: example.
 _FIRST, _REST = ARGUMENT_NAME.removesuffix("*").replace("][", "] [").split(" ")
 _WORD = rf"(?:[^\W\d]|{_FIRST})(?:\w|{_REST})*"
-_KEY = re.compile(rf"(?P<key>{_WORD})\s*=(?!=)\s*")
-_PERHAPS_KEY = re.compile(rf"(?:{_WORD}\s*)?(?:=\s*)?")
+# Compiled when they are first used, which takes milliseconds.
+_KEY = rf"(?P<key>{_WORD})\s*=(?!=)\s*"
+_PERHAPS_KEY = rf"(?:{_WORD}\s*)?(?:=\s*)?"
 
 #: Maximum number of calls of a text that are looked at again for quotes that are not escaped.
 MAX_MENDED = 64
 
 #: A quote that ends an argument: another one follows, or the end of the call.
 _LAST_QUOTE = {
-    quote: re.compile(
-        rf"(?<!\\)(?:\\\\)*{quote}(?P<rest>\s*(?:,\s*(?P<key>{_WORD})\s*=(?!=)\s*"
-        r"|,?\s*(?P<end>\))\s*(?=\Z|[\]\n<]|,\s*[^\W\d][\w.\-]*\()))"
-    )
+    quote: rf"(?<!\\)(?:\\\\)*{quote}(?P<rest>\s*(?:,\s*(?P<key>{_WORD})\s*=(?!=)\s*"
+    r"|,?\s*(?P<end>\))\s*(?=\Z|[\]\n<]|,\s*[^\W\d][\w.\-]*\()))"
     for quote in "'\""
 }
 
@@ -112,9 +111,9 @@ class PythonicCallsParser(TemplateParser):
         if buffer.startswith(",") and self._values:
             buffer.skip(1)
             return True
-        match = buffer.match(_KEY)
+        match = buffer.match(re.compile(_KEY))
         if match is None or (match.end() == len(buffer.text) and not self._final):
-            if match is None and not _PERHAPS_KEY.fullmatch(buffer.text, buffer.position):
+            if match is None and not re.compile(_PERHAPS_KEY).fullmatch(buffer.text, buffer.position):
                 return self._give_up("expected an argument's name, '=' and a value", events)
             return self._unfinished(events)
         self._key = match["key"]
@@ -153,7 +152,7 @@ class PythonicCallsParser(TemplateParser):
         found: list[tuple[str, str]] = []
         key, at = self._key, 0
         while text[at : at + 1] in ("'", '"') and key not in self._values and key not in dict(found):
-            last = _LAST_QUOTE[text[at]].search(text, at + 1)
+            last = re.compile(_LAST_QUOTE[text[at]]).search(text, at + 1)
             if last is None:
                 return False
             try:
