@@ -1,0 +1,82 @@
+"""Strategies of Hypothesis: texts of a grammar, and arguments of a tool, which shrink towards the shortest.
+
+The package ``hypothesis`` is the extra ``toolgrammar[hypothesis]``.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from toolgrammar.core import Constraint, Grammar, Vocabulary
+
+from .closed_schema import close_objects
+from .tool import Tool
+from .toolset import ToolSet
+
+#: Length from which a text takes its shortest end, in bytes.
+MAX_BYTES = 200
+
+#: Bytes from the simplest on; the others follow.
+_SIMPLE = b"abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def from_grammar(grammar: Grammar, *, max_bytes: int = MAX_BYTES) -> st.SearchStrategy[str]:
+    """Return a strategy of texts of a grammar.
+
+    At each step one of four draws goes on with the shortest text from there, which is what shrinking leads to.
+
+    Args:
+        grammar: of texts without control tokens.
+        max_bytes: from this length on, in bytes, a text takes its shortest end.
+
+    Raises:
+        ToolGrammarError: the grammar has no text, or a limit is hit.
+    """
+    return _texts(grammar.bind(_bytes()), max_bytes)
+
+
+def from_tool(tool: Any, *, max_bytes: int = MAX_BYTES) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy of the arguments of a tool: valid ones, as a model may write them.
+
+    Args:
+        tool: a `Tool`, or what `ToolSet.from_any` makes one of.
+        max_bytes: as of `from_grammar`.
+
+    Raises:
+        SchemaError: it is no tool.
+        ToolGrammarError: nothing is valid, or a limit is hit.
+    """
+    (one,) = (tool,) if isinstance(tool, Tool) else ToolSet.from_any([tool])
+    return from_grammar(Grammar.from_json_schema(close_objects(one.parameters)), max_bytes=max_bytes).map(json.loads)
+
+
+@cache
+def _bytes() -> Vocabulary:
+    return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+
+
+@st.composite
+def _texts(draw: st.DrawFn, constraint: Constraint, max_bytes: int) -> str:
+    matcher = constraint.matcher()
+    written = b""
+    while not matcher.is_finished:
+        forced = matcher.forced_bytes()
+        if not forced:
+            shortest = matcher.shortest_completion()
+            if len(written) >= max_bytes:
+                return (written + shortest).decode()
+            other = [token for token in matcher.allowed_tokens() if token < 256 and token != next(iter(shortest), None)]
+            if not other or draw(st.integers(0, 3)) == 0:
+                if not shortest:
+                    return written.decode()
+                forced = shortest[:1]
+            else:
+                other.sort(key=lambda byte: (_SIMPLE.find(byte) % 1000, byte))
+                forced = bytes((draw(st.sampled_from(other)),))
+        matcher.accept_bytes(forced)
+        written += forced
+    return written.decode()
