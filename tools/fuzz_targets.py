@@ -142,8 +142,10 @@ class HttpTarget:
 
         self._tools = ToolSet(tools_from_openapi(document))
         self._url = url
-        # No proxy and no redirect: what is sent stays on the host of the URL.
-        self._client = httpx.Client(timeout=timeout, trust_env=False)
+        # No proxy and no redirect: what is sent stays on the host of the URL. A connection is not kept, as a service
+        # that closes it after an error would seem to crash at the next call.
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._client = httpx.Client(timeout=timeout, trust_env=False, limits=limits)
         self._lost: tuple[type[Exception], type[Exception]] = httpx.TimeoutException, httpx.HTTPError
         self._known: dict[str, tuple[Request, Validator]] = {}
 

@@ -91,9 +91,11 @@ def _target(server: str, url: str | None, timeout: float, allowed: list[str]) ->
         fail(f"{server} {what}", "give a file with openapi or swagger, and --url http://127.0.0.1:8000")
     place = server if url is None else url
     is_url = place.startswith(("http://", "https://"))
+    if url is not None and not is_url:
+        fail(f"{url} is no URL", "give --url http://127.0.0.1:8000")
     host = urlsplit(place).hostname or ""
-    if (is_url or url is not None) and host not in (*LOCAL, *allowed):
-        fail(f"{host or place} is not this machine", f"if you may send it calls, --allow-host {host}")
+    if is_url and host not in (*LOCAL, *allowed):
+        fail(f"{host} is not this machine", f"if you may send it calls, --allow-host {host}")
     if document is not None:
         return HttpTarget(document, place, timeout)
     address = server if is_url else shlex.split(server)

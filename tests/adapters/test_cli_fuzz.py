@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ..tools.faulty_service import DOCUMENT, running
 from .test_cli_diff import served
 from .test_cli_schemas import invoke
 
@@ -65,3 +66,19 @@ def test_a_server_at_a_url() -> None:
     assert code == 1
     assert add["calls"] == 10
     assert {each["kind"] for each in add["failures"]} == {"accepted"}  # it does not judge its arguments
+
+
+def test_an_http_service(tmp_path: Path) -> None:
+    """The service of an OpenAPI document is called at the URL that is given, and at no other host; POST is not sent."""
+    path = tmp_path / "openapi.json"
+    path.write_text(json.dumps(DOCUMENT), encoding="utf-8")
+    with running() as (service, url):
+        service.fault = "takes one more"
+        code, output, _ = invoke("fuzz", str(path), "--url", url, "--calls", "80", "--json")
+    assert code == 1
+    assert [bool(tool["failures"]) for tool in json.loads(output)["tools"]] == [True, False, False]
+    assert set(service.seen) == {"GET"}
+    for url, said in {"http://a.example": "a.example is not this machine", "here": "here is no URL"}.items():
+        assert said in invoke("fuzz", str(path), "--url", url)[2]
+    assert "is an OpenAPI document" in invoke("fuzz", str(path))[2]
+    assert "--url says where" in invoke("fuzz", "no.json", "--url", "http://127.0.0.1:9")[2]
