@@ -51,7 +51,7 @@ def grounded_layer(tools: Sequence[Tool], free: Sequence[str]) -> Layer:
 def _result_of(tool: Tool) -> Any:
     """Return the schema of a tool's result: its source's, or that of a function's return annotation; True: unknown."""
     if tool.output_schema is not None or tool.operation is not None:
-        return tool.output_schema if tool.answers is None else tool.operation.answers()
+        return tool.output_schema if tool.operation is None else tool.operation.answers()
     try:
         hints = get_type_hints(inspect.unwrap(tool.function), include_extras=True) if tool.function else {}
         return TypeAdapter(hints["return"]).json_schema(mode="serialization")
