@@ -20,6 +20,7 @@ from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget
 from toolgrammar.tools.fuzzing import FuzzReport, fuzz
 from toolgrammar.tools.mcp import McpServer
 
+from ..shares import share
 from .faulty_service import DOCUMENT, Service, running
 
 SERVER = str(Path(__file__).parent / "faulty_server.py")
@@ -47,11 +48,11 @@ def run(fault: str = "", timeout: float = 10.0, **options: Any) -> FuzzReport:
     return fuzz(McpTarget(connect), **options)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", share(FAULTS, 0, 2))  # a process for each, and for each crash
 def test_each_fault_is_found(fault: str) -> None:
     """Each fault is found within 120 calls, of its kind only, and by a smallest call."""
     kind, arguments = FAULTS[fault]
-    report = run(fault, timeout=1.5 if fault == "hangs" else 10.0, calls=120)
+    report = run(fault, timeout=0.7 if fault == "hangs" else 10.0, calls=120)
     tool = report.tools[0]
     assert report.failed
     assert {each.kind for each in tool.failures} == {kind}
@@ -59,7 +60,7 @@ def test_each_fault_is_found(fault: str) -> None:
     assert tool.calls + tool.refusable <= 120
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", share([0, 1], 0, 2))
 def test_a_server_that_keeps_its_word_has_no_failure(seed: int) -> None:
     """No call of a server without faults is a failure, and both kinds of calls were made."""
     report = run(calls=300, seed=seed)
