@@ -134,7 +134,7 @@ class Doubts:
         trial = list(self.unsure)
         if endings or is_partial:  # tokens that end the name, with escapes in it
             if self._closers is None:  # the mask is the same for each text
-                self._closers = mask.within(names.closers)
+                self._closers = mask.within(names.closers) if names.closers.size else []
             trial += self._closers
         if is_partial:  # the text ends within an escape: try every token that ends a name
             trial += mask.within(names.quoted)

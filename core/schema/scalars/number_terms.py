@@ -33,7 +33,7 @@ from .numbers import (
 #: The greatest double in its shortest spelling: with the exponent 308, mantissas end here.
 _GREATEST = Decimal(repr(float_info.max))
 
-_DIGITS, _NONZERO, _OTHERS = (CharSet.of(characters) for characters in ("0123456789", "123456789", "+-.eE"))
+_DIGITS, _NONZERO, _OTHERS, _E = map(CharSet.of, ("0123456789", "123456789", "+-.eE", "eE"))
 
 
 class Numbers:
@@ -47,6 +47,10 @@ class Numbers:
         self.point = terms.literal(".")
         self.minus = terms.literal("-")
         self.no_digits = terms.repeat(terms.chars(_OTHERS), 0, None)
+        # What every bound needs.
+        self.e = terms.chars(_E)
+        self.zeros = terms.repeat(terms.literal("0"), 0, None)
+        self.any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
 
     def term(self, what: NumberRange, *, any_spelling: bool) -> int:
         """Return the spellings of the numbers of a range.
@@ -85,7 +89,7 @@ class Numbers:
                 more = terms.repeat(longer, 0, 1) if exponent else terms.EPSILON
             sign = terms.repeat(terms.literal("+"), 0, 1)
             leading = terms.repeat(terms.literal("0"), 0, 3 - len(str(exponent)))  # at most three digits in all
-            written = terms.sequence([self._e(), sign, leading, terms.literal(str(exponent))])
+            written = terms.sequence([self.e, sign, leading, terms.literal(str(exponent))])
             parts.append(terms.sequence([terms.words(mantissas), more, written]))
         return terms.alt(parts)
 
@@ -108,7 +112,7 @@ class Numbers:
             short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
             parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, what.not_multiples)) else short)
         if what.exact and not what.integer:  # subnormal doubles have fewer digits
-            parts.append(terms.not_(terms.sequence([terms.ALL, self._e(), self._exponent_below(-307)])))
+            parts.append(terms.not_(terms.sequence([terms.ALL, self.e, self._exponent_below(-307)])))
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
         listed = listed_multiples(what)
@@ -210,7 +214,7 @@ class Numbers:
         forms = [terms.seq(whole, terms.repeat(zeros, 0, 1))]
         for digits in range(18):  # d.ddd e n is an integer when n is at least the number of d after the point
             fraction = terms.seq(self.point, terms.repeat(self.digit, digits, digits)) if digits else terms.EPSILON
-            above = terms.sequence([self.digit, fraction, self._e(), self._exponent_above(digits - 1)])
+            above = terms.sequence([self.digit, fraction, self.e, self._exponent_above(digits - 1)])
             forms.append(terms.and_([self._finite(terms.seq(self.digit, fraction), positive=True), above]))
         return terms.seq(sign, terms.alt(forms))
 
@@ -234,7 +238,7 @@ class Numbers:
         plain = terms.and_([self._plain_syntax(False), nonzero])
         fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
         mantissa = terms.seq(self.nonzero, terms.repeat(fraction, 0, 1))
-        below = terms.sequence([mantissa, self._e(), self._exponent_below(0)])
+        below = terms.sequence([mantissa, self.e, self._exponent_below(0)])
         small = terms.seq(terms.repeat(self.minus, 0, 1), terms.and_([self._finite(mantissa), below]))
         return terms.alt([plain, small])
 
@@ -264,9 +268,6 @@ class Numbers:
         behind = terms.seq(terms.literal("." + fraction), terms.repeat(terms.literal("0"), 0, None))
         return terms.sequence([sign, terms.literal(whole), behind if fraction else terms.repeat(behind, 0, 1)])
 
-    def _e(self) -> int:
-        return self.terms.chars(CharSet.of("eE"))
-
     def _finite(self, mantissa: int, *, positive: bool = False) -> int:
         """Return the numbers with a mantissa of a term, of one digit before the point, and an exponent, that are finite
         as doubles and, unless the mantissa is zero, not read as zero.
@@ -277,7 +278,7 @@ class Numbers:
         terms, digit = self.terms, self.digit
 
         def exponents(*ways: int) -> int:
-            return terms.seq(self._e(), terms.alt(ways))
+            return terms.seq(self.e, terms.alt(ways))
 
         plus = terms.repeat(terms.literal("+"), 0, 1)
         hundreds = terms.sequence([terms.chars(CharSet.of("012")), digit, digit])
@@ -330,14 +331,13 @@ class Numbers:
 
     def _plain(self, bound: Decimal, *, above: bool, strict: bool) -> int:
         terms = self.terms
-        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
         if bound >= 10**MAX_BOUND:  # no plain number has so many digits
-            return terms.EMPTY if above else terms.sequence([self.digit, self.any_digits, any_fraction])
+            return terms.EMPTY if above else terms.sequence([self.digit, self.any_digits, self.any_fraction])
         whole, _, fraction = format(bound, "f").partition(".")
         fraction = fraction.rstrip("0")
         differs = self._integers(whole, above=above)
         equal = terms.seq(terms.literal(whole), self._fractions(fraction, above=above, strict=strict))
-        return terms.alt([terms.seq(differs, any_fraction), equal])
+        return terms.alt([terms.seq(differs, self.any_fraction), equal])
 
     def _integers(self, whole: str, *, above: bool) -> int:
         """Return the integers above (below) one that is given by its digits."""
@@ -349,7 +349,7 @@ class Numbers:
             if index == 0 and size > 1:
                 low = max(low, 1)
             if low <= high:
-                between = terms.chars(CharSet(((48 + low, 48 + high),)))
+                between = terms.chars_of((48 + low, 49 + high))
                 rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
                 parts.append(terms.sequence([terms.literal(whole[:index]), between, rest]))
         if above:
@@ -362,33 +362,32 @@ class Numbers:
     def _fractions(self, fraction: str, *, above: bool, strict: bool) -> int:
         """Return the optional fractions above (below) one of these digits, of which the last is not zero."""
         terms = self.terms
-        zeros = terms.repeat(terms.literal("0"), 0, None)
         parts = []
         if not strict:
-            equal = terms.sequence([self.point, terms.literal(fraction), zeros])
+            equal = terms.sequence([self.point, terms.literal(fraction), self.zeros])
             parts.append(equal if fraction else terms.alt([terms.EPSILON, equal]))
         if above:
-            tail = terms.sequence([zeros, self.nonzero, self.any_digits])
+            tail = terms.sequence([self.zeros, self.nonzero, self.any_digits])
             parts.append(terms.sequence([self.point, terms.literal(fraction), tail]))
         for index, digit in enumerate(fraction):
             low, high = (int(digit) + 1, 9) if above else (0, int(digit) - 1)
+            same = terms.literal(fraction[:index])
             if low <= high:
-                between = terms.chars(CharSet(((48 + low, 48 + high),)))
-                parts.append(terms.sequence([self.point, terms.literal(fraction[:index]), between, self.any_digits]))
+                between = terms.chars_of((48 + low, 49 + high))
+                parts.append(terms.sequence([self.point, same, between, self.any_digits]))
             if not above:  # a proper prefix is smaller, since the bound's last digit is not zero
-                prefix = terms.seq(self.point, terms.literal(fraction[:index]))
+                prefix = terms.seq(self.point, same)
                 parts.append(prefix if index else terms.alt([terms.EPSILON, prefix]))
         return terms.alt(parts)
 
     def _scientific(self, bound: Decimal, *, above: bool, strict: bool) -> int:
         """Compare ``d.ddd e n`` by exponent first, then by mantissa; a zero mantissa is zero, whatever the exponent."""
         terms = self.terms
-        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
-        zeros = terms.repeat(terms.seq(self.point, terms.repeat(terms.literal("0"), 0, None)), 0, 1)
-        any_exponent = terms.seq(self._e(), terms.ALL)
-        zero = terms.sequence([terms.literal("0"), zeros, any_exponent])
+        any_exponent = terms.seq(self.e, terms.ALL)
+        fraction = terms.repeat(terms.seq(self.point, self.zeros), 0, 1)
+        zero = terms.sequence([terms.literal("0"), fraction, any_exponent])
         # A mantissa below one is not normalised: only an exact zero may begin with "0".
-        positive = terms.sequence([self.nonzero, any_fraction])
+        positive = terms.seq(self.nonzero, self.any_fraction)
         if bound == 0:
             if above:
                 nonzero = terms.seq(positive, any_exponent)
@@ -397,15 +396,10 @@ class Numbers:
         _, digits, _ = bound.as_tuple()
         exponent = bound.adjusted()
         mantissa = Decimal((0, digits, 1 - len(digits)))
-        same = terms.sequence(
-            [
-                terms.and_([positive, self._plain(mantissa, above=above, strict=strict)]),
-                self._e(),
-                self._exponent_equal(exponent),
-            ]
-        )
-        further = self._exponent_above(exponent) if above else self._exponent_below(exponent)
-        parts = [same, terms.sequence([positive, self._e(), further])]
+        within = terms.and_([positive, self._plain(mantissa, above=above, strict=strict)])
+        same = terms.sequence([within, self.e, self._exponents(exponent, self._exponent_equal)])
+        further = self._exponents(exponent, self._exponent_above if above else self._exponent_below)
+        parts = [same, terms.sequence([positive, self.e, further])]
         if not above:
             parts.append(zero)
         return terms.alt(parts)
@@ -414,6 +408,14 @@ class Numbers:
         terms = self.terms
         mark = terms.repeat(terms.literal("+"), 0, 1) if sign == "+" else terms.literal("-")
         return terms.sequence([mark, terms.repeat(terms.literal("0"), 0, 2), digits])
+
+    def _exponents(self, exponent: int, compared: Callable[[int], int]) -> int:
+        """Return the result of one of the next three methods, memoised: bounds of the same length share it."""
+        key = ("exponents", exponent, compared.__name__)
+        term = self.terms.memo.get(key)
+        if term is None:
+            term = self.terms.memo[key] = compared(exponent)
+        return term
 
     def _exponent_equal(self, exponent: int) -> int:
         digits = self.terms.literal(str(abs(exponent)))

@@ -93,6 +93,15 @@ def test_whole_names_are_compared_with_those_of_the_text() -> None:
     assert b'"a"' not in mask.tried
 
 
+def test_a_vocabulary_without_closers_asks_no_mask_for_them() -> None:
+    """Where no token ends a name after an escape, a name that was begun leads to no selection among the mask's."""
+    mask = Mask(b'{"a": 1, "')
+    mask.within = mask.tried.append  # type: ignore[assignment, method-assign]
+    names = NameTokens([b'a"', b'b"', b'"'], np.arange(3))
+    Doubts((), (), True).forbidden(Written(mask.text), mask, names)
+    assert mask.tried == []
+
+
 def test_what_is_unsure_is_tried() -> None:
     """Each of these tokens takes an exact step."""
     mask = Mask(b'{"b": 1, ')

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
+import sys
 from decimal import Decimal
 from fractions import Fraction
+from types import FrameType
 from typing import Any
 
 import jsonschema
@@ -119,6 +122,34 @@ def test_listed_integers_are_the_ranges_that_hold_one_of_them(values: list[int])
     listed = numbers.listed(values)
     assert terms.is_empty(terms.and_([expected, terms.not_(listed)]))
     assert terms.is_empty(terms.and_([listed, terms.not_(expected)]))
+
+
+def test_what_bounds_share_is_built_once_and_changes_no_term() -> None:
+    """A range has the same term in a store that knows other ranges as in one whose memo is empty, and what all bounds
+    need is not built for each: few calls of Python functions lower a further range."""
+    choice, terms, calls = random.Random(62), Terms(), 0
+    numbers = Numbers(terms)
+
+    def call(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls  # those of the store are no Python calls where it is compiled
+        calls += event == "call" and any(part in frame.f_code.co_filename for part in ("schema", "unicode"))
+
+    ranges = []
+    for _ in range(300):
+        size, places = 10 ** choice.randint(1, 17), choice.choice([0, 0, 2, 5])
+        least, most = sorted(round(choice.uniform(-size, size), places) for _ in range(2))
+        what = NumberRange(integer=not places).at_least(exact(least), choice.random() < 0.3)
+        ranges.append((what.at_most(exact(most), choice.random() < 0.3), choice.random() < 0.5))
+    made = [numbers.term(what, any_spelling=loose) for what, loose in ranges[:100]]  # the memo is warm
+    sys.setprofile(call)
+    try:
+        made += [numbers.term(what, any_spelling=loose) for what, loose in ranges[100:]]
+    finally:
+        sys.setprofile(None)
+    assert calls / 200 < 80
+    for (what, loose), term in zip(ranges, made, strict=True):
+        terms.memo.clear()
+        assert numbers.term(what, any_spelling=loose) == term
 
 
 @given(
