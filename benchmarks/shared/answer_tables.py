@@ -488,7 +488,10 @@ def contracts(result: Result) -> str:
     return (
         f"{said}\n\nBoth validators confirmed {judged.get('confirmed', 0):,} witnesses of both directions; "
         f"they differ from each other on {judged.get('unclear', 0):,}. "
-        f"{judged.get('attacks', 0):,} drawn values attacked {judged.get('proved', 0):,} inclusions. "
+        f"{judged.get('attacks', 0):,} valid values attacked {judged.get('proved', 0):,} inclusions, "
+        f"{judged.get('attacks', 0) / max(1, judged.get('proved', 0)):,.0f} on average "
+        f"and at most {result['draws']:,} each: 20 drawn texts, valid instances of MaskBench, and edits of these that "
+        "are still valid. "
         f"Of the pairs with two answers, {every['contradict']:,} contradict jsonschema-rs. "
         f"{every['refused']:,} pairs have a schema that is refused by itself.\n\nUndecided, by the first reason:\n\n"
         f"{undecided}"
