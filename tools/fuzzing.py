@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 from xml.etree import ElementTree
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.errors import ToolCallError, ToolGrammarError
-from toolgrammar.core.grammar import edits
+from toolgrammar.core.grammar import Example, edits
 from toolgrammar.core.validation import Validator
 
 from .fuzz_targets import FailureKind, Target
 from .tool import Tool
 
-#: Maximum number of failures of one kind that are kept of a tool, and of calls that make one smaller.
-MAX_FAILURES, MAX_SHRINKS = 5, 20
+#: Maximum number of failures of one kind that are kept of a tool, of calls that make one smaller, and of edits.
+MAX_FAILURES, MAX_SHRINKS, MAX_EDITS = 5, 20, 2_000
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,13 @@ def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) ->
     return report
 
 
+def _edited(calls: list[Example]) -> Iterator[Example]:
+    """Yield the calls one edit away from some others, with the words of `Grammar.counterexamples`."""
+    near = chain.from_iterable(edits(json.loads(each.text)) for each in calls)
+    for where, words, value in islice(near, MAX_EDITS):
+        yield Example(json.dumps(value), f"{where or '(root)'} {words}")
+
+
 class _Run:
     """Calls with an end in time, on a connection that is opened again when it was lost."""
 
@@ -163,24 +171,39 @@ class _Run:
         judge = Validator(tool.parameters)
         most = max(self._calls // 2, 1)
         inside = self._sent(tool, judge, grammar.examples(most, self._seed), True)
-        # What the standard takes may be taken: unknown members of open objects, and any text for a format.
-        outside = self._sent(tool, judge, grammar.counterexamples(2 * most, self._seed), False)
-        planned = [(each.text, each.shows, True) for each in inside]
-        planned += [(each.text, each.shows, False) for each in outside[: self._calls - len(inside)]]
         seen: set[str] = set()
-        for text, shows, is_valid in sorted(planned, key=lambda each: len(each[0])):
+        taken = self._call_each(tool, judge, report, inside, seen, True)
+        if not report.left_out:
+            # What the standard takes may be taken: unknown members of open objects, and any text for a format.
+            outside = self._sent(tool, judge, grammar.counterexamples(2 * most, self._seed), False)
+            # A server that refuses the rest of a call does not see the edit: make it in a call that was taken.
+            wanted = {each.shows for each in outside}
+            near = self._sent(tool, judge, (each for each in _edited(taken) if each.shows in wanted), False)
+            better = {each.shows: each for each in reversed(near)}
+            outside = [better.get(each.shows, each) for each in outside]
+            self._call_each(tool, judge, report, outside[: self._calls - len(inside)], seen, False)
+
+    def _call_each(
+        self, tool: Tool, judge: Validator, report: FuzzedTool, calls: list[Example], seen: set[str], is_valid: bool
+    ) -> list[Example]:
+        """Make calls, the shortest first, and return those that were answered without an error."""
+        taken = []
+        for each in sorted(calls, key=lambda each: len(each.text)):
             if time.monotonic() > self._end:
                 report.left_out = "the time was over"
-                return
-            kind, reason = self._outcome(tool, json.loads(text), is_valid)
+                break
+            kind, reason = self._outcome(tool, json.loads(each.text), is_valid)
             report.calls += is_valid
             report.refusable += not is_valid
             report.errors += is_valid and kind is None and reason != ""
             if kind is not None:
-                failure = FuzzFailure(kind, json.loads(text), shows, reason)
+                failure = FuzzFailure(kind, json.loads(each.text), each.shows, reason)
                 self._add(tool, judge, report, seen, failure, is_valid)
+            elif not reason:
+                taken.append(each)
+        return taken
 
-    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Any], is_valid: bool) -> list[Any]:
+    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Example], is_valid: bool) -> list[Example]:
         """Return the examples that are calls, and arrive as valid or as invalid."""
         calls = ((each, json.loads(each.text)) for each in examples)
         return [

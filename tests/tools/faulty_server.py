@@ -44,7 +44,7 @@ def refused(given: dict[str, Any]) -> bool:
     schema = {**INPUT, "properties": dict(INPUT["properties"])}
     if FAULT == "takes one more":
         schema["properties"]["days"] = {"type": "integer", "minimum": 1, "maximum": 15}
-    if FAULT == "takes unknown members":
+    if FAULT.startswith("takes unknown members"):
         del schema["additionalProperties"]
     if FAULT == "takes less":
         del schema["required"]
@@ -52,6 +52,8 @@ def refused(given: dict[str, Any]) -> bool:
         schema["properties"]["unit"] = {"enum": ["C", "F", "K", "c", "f", "k"]}
     if FAULT == "takes texts as numbers":
         schema["properties"]["days"] = {"type": ["integer", "string"], "minimum": 1, "maximum": 14}
+    if FAULT.endswith("of long calls"):
+        schema["properties"]["city"] = {"type": "string", "minLength": 8, "maxLength": 8}
     return not jsonschema.Draft202012Validator(schema).is_valid(given)
 
 

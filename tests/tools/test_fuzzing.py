@@ -39,6 +39,7 @@ FAULTS: dict[str, tuple[str, Any]] = {
     "takes less": ("accepted", {}),
     "takes another case": ("accepted", {"city": "a", "unit": "c"}),
     "takes texts as numbers": ("accepted", {"city": "a", "days": "1"}),
+    "takes unknown members of long calls": ("accepted", {"city": "aaaaaaaa", "unknown": 0}),
 }
 
 
