@@ -457,6 +457,16 @@ def sglang_engine(result: Result) -> str:
     return table(("backend", *columns), rows)
 
 
+@shows("fuzz_peers")
+def fuzz_peers(result: Result) -> str:
+    """Faults of a service that ways of drawing calls find."""
+    ways = ("ours", "hypothesis-jsonschema", "chance")
+    rows = [[fault, *found.values()] for fault, found in result["faults"].items()]
+    rows.append(["all", *(sum(each[way] for each in result["faults"].values()) for way in ways)])
+    said = f"{result['calls']} calls; times found of {result['seeds']}; hypothesis-jsonschema {result['theirs']}."
+    return f"{said}\n\n{table(['fault', *ways], rows)}"
+
+
 @shows("contracts")
 def contracts(result: Result) -> str:
     """Pairs of schemas with one change, by the kind of the change."""

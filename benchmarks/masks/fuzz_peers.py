@@ -1,0 +1,165 @@
+"""Faults of a service found by the same number of calls: from `Grammar.examples`, hypothesis-jsonschema, and chance.
+
+    pip install --no-deps hypothesis-jsonschema==0.23.1 hypothesis==6.130.0   # it does not run with 6.170
+    python -m benchmarks masks/fuzz_peers [--calls 120] [--seeds 3] [--keep]
+
+The service is that of the tests (``tests/tools/faulty_service.py``), with one of 14 faults at a time. Half of the calls
+are valid, half are not, and `tools.fuzzing.fuzz` sends and judges them. hypothesis-jsonschema draws the valid ones from
+the schema, and the others from objects of the schema's names with any values; chance draws each member with probability
+1/2 and a small value of a random type.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.shared.results_io import show
+from toolgrammar.core.grammar import Example
+from toolgrammar.core.validation import Validator
+from toolgrammar.tools import fuzzing
+from toolgrammar.tools.fuzz_targets import HttpTarget, Target
+
+WAYS = ("ours", "hypothesis-jsonschema", "chance")
+#: The faults of the service.
+FAULTS = (
+    "fails at the bound",
+    "is not declared",
+    "hangs",
+    "gives another type",
+    "gives no JSON",
+    "gives a page",
+    "takes one more",
+    "takes other texts",
+    "takes longer paths",
+    "reads no header",
+    "reads no cookie",
+    "takes more items",
+    "takes less",
+    "takes any body",
+)
+#: Maximum number of values that are drawn for each one that is kept.
+TRIES = 200
+
+
+class Drawn:
+    """Stands in for a grammar: examples of a schema that a peer draws."""
+
+    def __init__(self, draw: Callable[[Any, bool, int, int], Iterator[Any]], schema: Any) -> None:
+        self._draw, self._schema = draw, {**schema, "additionalProperties": False}
+
+    def examples(self, n: int, seed: int = 0) -> list[Example]:
+        """Valid values."""
+        return self._found(True, n, seed)
+
+    def counterexamples(self, n: int, seed: int = 0) -> list[Example]:
+        """Invalid values."""
+        return self._found(False, n // 2, seed)  # ours is asked for twice as many, of which it sends half
+
+    def _found(self, valid: bool, n: int, seed: int) -> list[Example]:
+        judge, texts = Validator(self._schema), dict[str, None]()
+        for value in self._draw(self._schema, valid, n, seed):
+            if judge.is_valid(value) is valid:
+                texts.setdefault(json.dumps(value))
+            if len(texts) == n:
+                break
+        return [Example(text, "drawn") for text in texts]
+
+
+def by_hypothesis(schema: Any, valid: bool, n: int, seed: int) -> Iterator[Any]:
+    """Values of hypothesis-jsonschema."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+    from hypothesis_jsonschema import from_schema
+
+    anything = {"type": "object", "properties": {name: {} for name in schema["properties"]}}
+    found: list[Any] = []
+
+    def keep(value: Any) -> None:
+        found.append(value)
+
+    options = settings(
+        max_examples=n * (1 if valid else 3),
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    seeded(seed)(options(given(from_schema(schema if valid else anything))(keep)))()
+    return iter(found)
+
+
+def by_chance(schema: Any, valid: bool, n: int, seed: int) -> Iterator[Any]:
+    """Objects with some of the schema's names and random small values."""
+    rng = random.Random(seed)
+    leaves: list[Callable[[], Any]] = [
+        lambda: rng.randint(-20, 20),
+        lambda: "".join(rng.choices("abcCFK019 ", k=rng.randint(0, 10))),
+        lambda: rng.choice([True, False]),
+        lambda: None,
+        lambda: rng.uniform(-20, 20),
+    ]
+    some = [
+        *leaves,
+        lambda: [rng.choice(leaves)() for _ in range(rng.randint(0, 4))],
+        lambda: {"lat": rng.choice(leaves)()},
+    ]
+    for _ in range(TRIES * n):
+        yield {name: rng.choice(some)() for name in (*schema["properties"], "other") if rng.random() < 0.5}
+
+
+def found(target: Target, tool: str, way: str, calls: int, seed: int) -> bool:
+    """If a way of drawing calls finds a fault."""
+    draw = {"hypothesis-jsonschema": by_hypothesis, "chance": by_chance}.get(way)
+    if draw is None:
+        return fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed).failed
+
+    class Stand:
+        """Stands in for `Grammar`."""
+
+        from_json_schema = staticmethod(lambda schema, **options: Drawn(draw, schema))
+
+    with patch.object(fuzzing, "Grammar", Stand):
+        return fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed).failed
+
+
+def main() -> int:
+    """Compare the ways."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=120)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/fuzz_peers.json")
+    options = parser.parse_args()
+    rows: dict[str, dict[str, int]] = {}
+    sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests" / "tools"))
+    faulty = import_module("faulty_service")
+    with faulty.running() as (service, url):
+        for service.fault in FAULTS:
+            tool = "note" if service.fault == "takes any body" else "forecast"
+            timeout = 0.7 if service.fault == "hangs" else 10.0
+            rows[service.fault] = row = dict.fromkeys(WAYS, 0)
+            for way in WAYS:
+                for seed in range(options.seeds):
+                    target = HttpTarget(faulty.DOCUMENT, url, timeout)
+                    row[way] += found(target, tool, way, options.calls, seed)
+            print(f"{service.fault:25}", *row.values(), flush=True)
+    report = {
+        "calls": options.calls,
+        "seeds": options.seeds,
+        "theirs": version("hypothesis-jsonschema"),
+        "faults": rows,
+    }
+    show("fuzz_peers", report, keep=options.keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
