@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
 from xml.etree import ElementTree
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.errors import ToolCallError, ToolGrammarError
-from toolgrammar.core.grammar import Example, edits
+from toolgrammar.core.grammar import edits
 from toolgrammar.core.validation import Validator
 
 from .fuzz_targets import FailureKind, Target
@@ -148,11 +148,11 @@ def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) ->
     return report
 
 
-def _edited(calls: list[Example]) -> Iterator[Example]:
+def _edited(calls: list[Any]) -> Iterator[Any]:
     """Yield the calls one edit away from some others, with the words of `Grammar.counterexamples`."""
-    near = chain.from_iterable(edits(json.loads(each.text)) for each in calls)
-    for where, words, value in islice(near, MAX_EDITS):
-        yield Example(json.dumps(value), f"{where or '(root)'} {words}")
+    near = chain.from_iterable(((each, edit) for edit in edits(json.loads(each.text))) for each in calls)
+    for each, (where, words, value) in islice(near, MAX_EDITS):
+        yield replace(each, text=json.dumps(value), shows=f"{where or '(root)'} {words}")
 
 
 class _Run:
@@ -184,8 +184,8 @@ class _Run:
             self._call_each(tool, judge, report, outside[: self._calls - len(inside)], seen, False)
 
     def _call_each(
-        self, tool: Tool, judge: Validator, report: FuzzedTool, calls: list[Example], seen: set[str], is_valid: bool
-    ) -> list[Example]:
+        self, tool: Tool, judge: Validator, report: FuzzedTool, calls: list[Any], seen: set[str], is_valid: bool
+    ) -> list[Any]:
         """Make calls, the shortest first, and return those that were answered without an error."""
         taken = []
         for each in sorted(calls, key=lambda each: len(each.text)):
@@ -203,7 +203,7 @@ class _Run:
                 taken.append(each)
         return taken
 
-    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Example], is_valid: bool) -> list[Example]:
+    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Any], is_valid: bool) -> list[Any]:
         """Return the examples that are calls, and arrive as valid or as invalid."""
         calls = ((each, json.loads(each.text)) for each in examples)
         return [

@@ -375,7 +375,8 @@ def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
 
 
 def _essence(schema: Any) -> Any:
-    """Return the schema without annotations, its keys in canonical order."""
+    """Return a form that is equal for schemas of the same written calls: without annotations, with sorted keywords; the
+    order of properties is kept, because calls are written in it."""
     if not isinstance(schema, dict):
         return schema
     result: dict[str, Any] = {}

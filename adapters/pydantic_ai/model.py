@@ -1,4 +1,4 @@
-"""`ToolGrammarModel`, the model."""
+"""`ToolGrammarModel`: a model of pydantic-ai whose requests and streams a model of this library answers."""
 
 from __future__ import annotations
 

@@ -654,8 +654,8 @@ class Decoding:
         return self._sampler.choose(logits, allowed)
 
     def _draw_first(self) -> Choice:
-        """Draw a token before the mask is computed; return None if the token is not allowed, or if this would not be
-        faster."""
+        """Draw a token from all logits, and keep it if the matcher allows it: cheaper than a mask where nearly every
+        token is allowed, as in free text. None: elsewhere, or the token is forbidden. The matcher is not advanced."""
         if not all(may_say(self.matcher, probe) for probe in _PROBES):
             return None
         token_id = self._sampler.draw_first((yield from self._sequence.read()))

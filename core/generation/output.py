@@ -321,8 +321,8 @@ class Output:
             yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
-        """Yield the events of the next text of the answer, and note in `raw` where the answer, the current call's
-        arguments and this step begin. Newlines between reasoning and answer are in `raw` alone."""
+        """Yield the events of the next text of the answer, and keep the offsets in `raw` at which the answer, the
+        arguments of the current call, and this step begin. Newlines between reasoning and answer are in `raw` alone."""
         if not text or self._is_over:
             return
         if self._at_answer_start:

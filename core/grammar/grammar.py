@@ -581,14 +581,16 @@ class Grammar:
         return tuple(part if isinstance(part, Grammar) else cls.literal(part) for part in parts)
 
     def as_part(self, workspace: Workspace | None = None) -> Grammar:
-        """Return the same language as a part of many grammars, which share the data derived for it.
+        """Return the same language as a reusable part: grammars made of such parts share one store, and what was
+        derived for a part is reused.
 
-        Grammars with shared parts are in the store of one workspace, which is renewed when it is full. For the tools of
-        an agent, whose sets change from request to request, this is far quicker. A grammar that is bound only once
+        The store is that of a workspace, which is renewed when it is full. For the tools of an agent, whose sets change
+        from request to request, this is far quicker. A grammar that is bound only once
         should have a store of its own, which is released sooner.
 
         Args:
-            workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A grammar lives in that of its first part.
+            workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A combined grammar uses the
+                workspace of its first part.
         """
         grammar = Grammar(self._build, self._key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema

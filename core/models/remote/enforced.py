@@ -120,8 +120,8 @@ class EnforcedReader:
         calls: list[ToolCall] = []
         wrong: list[str] = []
         for index, raw in reversed(list(enumerate(answer.calls))):
-            # The budget truncates the end of an answer: of two calls of one tool, the last; without a tool's name, the
-            # last call.
+            # A place says no number of a call. It is of the last call of its tool, or of the last call if it names no
+            # tool, because the budget truncates the end of an answer.
             named = {place for place in places if place in ("", raw.name) or place.startswith(f"{raw.name}/")}
             pointers = tuple(place[len(raw.name) :] for place in places if place in named)
             places = [place for place in places if place not in named]

@@ -405,8 +405,8 @@ def negated(formula: Formula) -> Formula:
 
 
 def _failures(objects: Objects) -> list[Conjunction] | None:
-    """Return facts whose union is the negation of constraints on objects; None: these are not about members by name
-    only."""
+    """Return facts whose union is the negation of constraints on objects; None: they are more than required names and
+    members of given names."""
     if objects != Objects(required=objects.required, exists=objects.exists):
         return None
     options = [Conjunction(objects=Objects(absent=frozenset((name,)))) for name in objects.required]
