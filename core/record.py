@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .basics.file_lock import locked
+from .basics.forks import shared_lock
 from .basics.spans import WATCHERS
 from .errors import RecordError
 
@@ -67,7 +68,7 @@ class Record:
         self.contents = contents
         self._key = key
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._known: tuple[int, int] | None = None  # the file and its size at the last entry of this object
         self._number, self._head = -1, START
 

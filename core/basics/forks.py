@@ -1,13 +1,15 @@
 """Locks of objects that threads share, across ``os.fork``.
 
 A forked process has one thread. A lock that another one held would be held in it for ever, and what it guards would be
-half changed. So a fork waits until no thread holds a lock of ours. If one is held for too long, whoever needs it in the
-forked process gets an error.
+half changed. So a fork waits until no thread holds a lock of ours, or imports a module. If one is held for too long,
+whoever needs it in the forked process gets an error.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
+import threading
 import time
 import weakref
 from typing import Any, NoReturn, TypeVar
@@ -81,8 +83,20 @@ def _release() -> None:
         _held.pop().release()
 
 
+def _await_imports(seconds: float) -> None:
+    """Wait until no other thread imports a module: a forked process would wait for ever for who imports it there."""
+    end = time.monotonic() + seconds
+    locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+    here = (None, threading.get_ident())
+    while time.monotonic() < end:
+        if all(getattr(ref(), "owner", None) in here for ref in list(locks.values())):
+            return
+        time.sleep(0.0005)
+
+
 def _before() -> None:
     _take(WAIT_SECONDS)
+    _await_imports(WAIT_SECONDS)
 
 
 def _in_child() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from inspect import isclass, isfunction
 from types import ModuleType
-from typing import Any
+from typing import Any, get_origin
 
 from toolgrammar.core.errors import GrammarError, InvalidSchemaError, LimitError, Place, SchemaError, ToolGrammarError
 
@@ -158,6 +158,6 @@ RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _dict_with_list,
     tool_dicts.recognise,
     _imported("tool_objects", lambda source: True),
-    _imported("python", callable),
+    _imported("python", lambda source: callable(source) or get_origin(source) is not None),
     _iterable,
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,21 @@ def test_a_forked_process_answers_while_others_generate() -> None:
         for thread in threads:
             thread.join(60)
     assert outcomes == [""] * 6 and not errors
+
+
+def test_a_fork_waits_for_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that another thread imports is whole in the forked process, which does not wait for that thread."""
+    (tmp_path / "slow_to_import.py").write_text("import time\ntime.sleep(1)\nVALUE = 7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work() -> None:
+        assert importlib.import_module("slow_to_import").VALUE == 7
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.2)
+    assert in_child(work) == ""
+    thread.join()
 
 
 def test_what_another_thread_holds_for_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ OTHER: dict[str, Any] = {
 HERE = {
     *("tools", "tool_choice", "tool_format", "parallel_tool_calls", "equal_calls", "tools_in_prompt", "empty_answer"),
     *("output_type", "response_schema", "json_mode", "grammar", "other_spellings", "thinking_markers", "on_budget"),
-    *("jump_forward", "cancel", "timeout"),
+    *("jump_forward", "cancel", "timeout", "policy"),
 }
 
 
