@@ -589,8 +589,7 @@ class Grammar:
         should have a store of its own, which is released sooner.
 
         Args:
-            workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A combined grammar uses the
-                workspace of its first part.
+            workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A combined grammar uses its first part's.
         """
         grammar = Grammar(self._build, self._key, parts=(self,), sure=lambda: self._is_sure)
         grammar.schema = self.schema

@@ -370,8 +370,7 @@ class TermStore:
     @cython.exceptval(-1, check=False)
     def literal(self, text: object) -> cython.int:
         """Return the language of exactly ``text``."""
-        if type(text) is not str:
-            text = plain_text(text)
+        text = text if type(text) is str else plain_text(text)
         found = self.spelled.get(text)
         if found is None:
             found = self.spelled[text] = self._list((text,))
