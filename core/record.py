@@ -93,27 +93,24 @@ class Record:
         """
         said = {"event": event, "span": span or None, "within": within, "attributes": dict(attributes) or None}
         try:
-            with self._lock, locked(self.path.with_name(f"{self.path.name}.lock")), open(self.path, "ab+") as file:
-                self._append(file, {name: value for name, value in said.items() if value is not None})
+            with self._lock, locked(self.path.with_name(f"{self.path.name}.lock")):
+                self._append({name: value for name, value in said.items() if value is not None})
         except OSError as error:
-            self._known = None
-            reason = error.strerror or str(error)
             raise RecordError(
-                f"the record {self.path} cannot be written: {reason}", hint="see that the disk has room"
+                f"the record {self.path} cannot be written: {error.strerror or error}",
+                hint="see that its folder exists, may be written to, and has room",
             ) from None
 
-    def _append(self, file: IO[bytes], said: dict[str, Any]) -> None:
-        state = os.fstat(file.fileno())
-        torn = 0
-        if self._known != (state.st_ino, state.st_size):
-            torn = self._find_head(file)
+    def _append(self, said: dict[str, Any]) -> None:
+        with open(self.path, "ab+") as file:
             state = os.fstat(file.fileno())
-        if state.st_size >= self._max_bytes:
-            number = max((number for number, _ in _parts(self.path)), default=0) + 1
-            os.rename(self.path, f"{self.path}.{number}")
-            with open(self.path, "ab+") as fresh:
-                self._write(fresh, said, torn)
-        else:
+            torn = 0 if self._known == (state.st_ino, state.st_size) else self._find_head(file)
+            if os.fstat(file.fileno()).st_size < self._max_bytes:
+                self._write(file, said, torn)
+                return
+        number = max((number for number, _ in _parts(self.path)), default=0) + 1
+        os.rename(self.path, f"{self.path}.{number}")  # a closed file: Windows renames no other
+        with open(self.path, "ab+") as file:
             self._write(file, said, torn)
 
     def _write(self, file: IO[bytes], said: dict[str, Any], torn: int) -> None:

@@ -13,7 +13,7 @@ import json
 import re
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,18 +194,21 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         "gen_ai.tool.description": tool.description or None,
         "gen_ai.tool.call.id": call.id or None,
     }
-    if Span.is_watched():
-        attributes["toolgrammar.arguments_sha256"] = Span.digest(dict(call.arguments))
-        if Span.has_contents():
-            attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
-    span = Span.begin("execute_tool", tool.name, attributes)
+
+    def given() -> dict[str, Any]:
+        arguments = dict(call.arguments)
+        written = json.dumps(arguments, ensure_ascii=False, default=str) if Span.has_contents() else None
+        return {"toolgrammar.arguments_sha256": Span.digest(arguments), "gen_ai.tool.call.arguments": written}
+
+    span = Span.begin("execute_tool", tool.name, attributes, more=given)
     if span is None:
         yield lambda result: result
         return
 
     def told(result: Any) -> Any:
-        text = result_text(result)
-        span.set({"toolgrammar.result_sha256": Span.digest(text), "gen_ai.tool.call.result": text})
+        with suppress(Exception):  # an object may fail to describe itself
+            text = result_text(result)
+            span.set({"toolgrammar.result_sha256": Span.digest(text), "gen_ai.tool.call.result": text})
         return result
 
     with span.running():

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol
@@ -37,19 +37,19 @@ OURS = "toolgrammar."
 
 
 class Watcher(Protocol):
-    """Who is told of spans beside OpenTelemetry: an open `Record`."""
+    """A receiver of spans beside OpenTelemetry, such as an open `Record`."""
 
     #: If it wants what people and models wrote.
     contents: bool
 
     def tell(self, event: str, span: str, within: str | None, attributes: Mapping[str, Any]) -> None:
-        """Take what a span says: the name of its beginning or end, its id, that of the span around it, attributes."""
+        """Take an event of a span: its name, the ids of the span and of the one around it, and attributes."""
 
 
-#: Those who are told.
+#: The receivers of spans beside OpenTelemetry.
 WATCHERS: list[Watcher] = []
 
-#: Of the span around: its id, for watchers.
+#: The id of the span around, for receivers.
 _within: ContextVar[str | None] = ContextVar("toolgrammar_span", default=None)
 
 #: Names of the beginning and of the end of an operation, in a record; None: it has no beginning.
@@ -69,7 +69,7 @@ class Span:
     """A span that has begun.
 
     A framework that makes spans of its own has one for the same operation already: then that one gets our attributes,
-    and there is no second one. Watchers are told of each.
+    and there is no second one. Receivers get each.
     """
 
     def __init__(self, operation: str, span: Any, is_ours: bool, within: str | None) -> None:
@@ -122,6 +122,7 @@ class Span:
         *,
         is_remote: bool = False,
         parent: Context | None = None,
+        more: Callable[[], Mapping[str, Any]] = dict,
     ) -> Span | None:
         """Begin a span; None if nobody takes it.
 
@@ -131,6 +132,7 @@ class Span:
             attributes: of the span; those that are None are left out.
             is_remote: another process does the work.
             parent: the place around it; None: the current one.
+            more: makes the attributes that cost time; it is called if somebody takes the span.
 
         Raises:
             RecordError: an open record cannot be written.
@@ -152,6 +154,7 @@ class Span:
             return None
         span = cls(operation, made, is_ours, _within.get() if parent is None else parent.within)
         span._facts.update(attributes)
+        span.set(more())
         if span._begun is not None:
             span._tell(span._begun)
         return span
@@ -183,7 +186,7 @@ class Span:
         self._tell(self._ended)
 
     def _tell(self, event: str) -> None:
-        """Tell the watchers what was said since they were told last."""
+        """Tell the receivers what was said since the last time."""
         said, self._facts = self._facts, {}
         for watcher in self._watchers:
             attributes = {

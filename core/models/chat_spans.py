@@ -67,15 +67,23 @@ def begin(model: Any, request: Request, parent: Context | None = None) -> Span |
         "gen_ai.request.seed": params.seed,
         "gen_ai.request.stop_sequences": list(params.stop) or None,
         "gen_ai.output.type": "json" if is_json else "text",
+    }
+    return Span.begin("chat", model.name, attributes, is_remote=is_remote, parent=parent, more=lambda: _asked(request))
+
+
+def _asked(request: Request) -> dict[str, Any]:
+    """Return what was asked: hashes, and the contents where somebody wants them."""
+    params, tools = request.params, None if request.params.tools is None else request.params.tools.to_openai()
+    attributes = {
         f"{OURS}tools": None if params.tools is None else [tool.name for tool in params.tools],
         f"{OURS}policy": None if params.policy is None else params.policy.hash,
-        f"{OURS}tools_sha256": None if params.tools is None else Span.digest(params.tools.to_openai()),
+        f"{OURS}tools_sha256": None if tools is None else Span.digest(tools),
     }
     if Span.has_contents():
         attributes["gen_ai.input.messages"] = written(request.messages)
-        if params.tools is not None:
-            attributes["gen_ai.tool.definitions"] = json.dumps(params.tools.to_openai(), ensure_ascii=False)
-    return Span.begin("chat", model.name, attributes, is_remote=is_remote, parent=parent)
+        if tools is not None:
+            attributes["gen_ai.tool.definitions"] = json.dumps(tools, ensure_ascii=False)
+    return attributes
 
 
 def told(span: Span, model: Any, request: Request, whole: Generation) -> None:

@@ -26,8 +26,9 @@ from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as co
 
 from toolgrammar.adapters.server import create_app
 from toolgrammar.core import Message, ModelError, ToolCall, load_model
-from toolgrammar.core.basics.spans import CONTENTS
+from toolgrammar.core.basics.spans import CONTENTS, Span
 from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import ToolSet
 
 EXPORTER = InMemorySpanExporter()
 TOOL_CALL = Message("assistant", "", tool_calls=(ToolCall("1", "look_up", {"name": "Zoë"}),))
@@ -297,3 +298,12 @@ def test_serve_sends_spans_where_the_variables_say() -> None:
     sent = ExportTraceServiceRequest.FromString(bodies[0]).resource_spans[0]
     assert [one.value.string_value for one in sent.resource.attributes if one.key == "service.name"] == ["toolgrammar"]
     assert sent.scope_spans[0].spans[0].name == "chat embedded" and b"xylophone" not in b"".join(bodies)
+
+
+def test_nothing_is_made_for_spans_that_nobody_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where OpenTelemetry is imported and records nothing, no tools are written out and nothing is hashed."""
+    monkeypatch.setattr(trace, "get_tracer", lambda *_: trace.NoOpTracer())
+    monkeypatch.setattr(Span, "digest", lambda value: pytest.fail("nobody asked for it"))
+    tools = ToolSet.from_any([look_up])
+    ScriptedModel(["Hello."]).generate("?", tools=tools)
+    assert tools.call(ToolCall("1", "look_up", {"name": "Zoë"})) == "Zoë is 7"
