@@ -34,7 +34,14 @@ class Execution(ABC):
         """Return the tools for a conversation."""
 
     def call(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+        self,
+        call: ToolCall | Mapping[str, Any],
+        *,
+        allow_cut: bool = False,
+        timeout: float | None = None,
+        policy: Any = None,
+        messages: Sequence[Message] | None = None,
+        approve: Any = None,
     ) -> Any:
         """Validate a call, run it and return the function's result, or the instance for a tool made of a class.
 
@@ -43,36 +50,44 @@ class Execution(ABC):
             allow_cut: run it even if the token budget cut some of its values.
             timeout: seconds that it may take, or None. An ordinary function cannot be stopped: it goes on in its
                 thread, and its result is dropped.
+            policy: a `Policy`, its data or the path of its file: the call must be allowed by it; None: by that of
+                `under`, if there is one.
+            messages: the conversation before the call, in which a policy is judged.
+            approve: a function of the call that says True if a person confirms it, or True: somebody did.
 
         Raises:
             UnknownToolError: no such tool.
             InvalidArgumentsError: the arguments do not match the schema or the function's types, or are cut.
             ToolTimeoutError: the seconds are over.
+            PolicyError: nobody confirmed the call, there is no conversation, or the policy is malformed.
             ToolCallError: the tool has no function, or an async one while an event loop is running (use `acall`).
             Exception: whatever the function raises.
         """
-        valid, verdict = self._ready(call, **under)
+        valid, verdict = self._ready(call, policy, messages, approve)
         require_approved(valid, verdict)
         tool = self[valid.name]
         with call_span(tool, valid) as told:
             return told(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     async def acall(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+        self,
+        call: ToolCall | Mapping[str, Any],
+        *,
+        allow_cut: bool = False,
+        timeout: float | None = None,
+        policy: Any = None,
+        messages: Sequence[Message] | None = None,
+        approve: Any = None,
     ) -> Any:
         """Do what `call` does without blocking: await async functions (cancelled in time), run others in a thread."""
-        valid, verdict = self._ready(call, **under)
+        valid, verdict = self._ready(call, policy, messages, approve)
         require_approved(valid, await verdict if isawaitable(verdict) else verdict)
         tool = self[valid.name]
         with call_span(tool, valid) as told:
             return told(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     def _ready(
-        self,
-        call: ToolCall | Mapping[str, Any],
-        policy: Any = None,
-        messages: Sequence[Message] | None = None,
-        approve: Any = None,
+        self, call: ToolCall | Mapping[str, Any], policy: Any, messages: Sequence[Message] | None, approve: Any
     ) -> tuple[ToolCall, Any]:
         """Return a call that may run, and the verdict of a person on it."""
         tools = self if policy is None else self.under(policy)
@@ -80,23 +95,39 @@ class Execution(ABC):
         return valid, approve(valid) if callable(approve) and valid.ask else approve is True or not valid.ask
 
     def execute(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+        self,
+        call: ToolCall | Mapping[str, Any],
+        *,
+        allow_cut: bool = False,
+        timeout: float | None = None,
+        policy: Any = None,
+        messages: Sequence[Message] | None = None,
+        approve: Any = None,
     ) -> ToolResult:
         """Do what `call` does, and return every failure as a result that a model can read."""
         read = ToolCall("", "", {})
         try:
             read = as_call(call)
+            under: dict[str, Any] = {"policy": policy, "messages": messages, "approve": approve}
             return ToolResult(read, self.call(read, allow_cut=allow_cut, timeout=timeout, **under))
         except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
             return failure(read, error)
 
     async def aexecute(
-        self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None, **under: Any
+        self,
+        call: ToolCall | Mapping[str, Any],
+        *,
+        allow_cut: bool = False,
+        timeout: float | None = None,
+        policy: Any = None,
+        messages: Sequence[Message] | None = None,
+        approve: Any = None,
     ) -> ToolResult:
         """Do what `acall` does, and return every failure as a result that a model can read."""
         read = ToolCall("", "", {})
         try:
             read = as_call(call)
+            under: dict[str, Any] = {"policy": policy, "messages": messages, "approve": approve}
             return ToolResult(read, await self.acall(read, allow_cut=allow_cut, timeout=timeout, **under))
         except (Exception, SystemExit) as error:  # the model reads whatever a tool raises
             return failure(read, error)

@@ -265,11 +265,11 @@ class Run(Generic[T_co]):
                 turn = stream.result
             known = loop.take(turn)
             yield from (RepeatedCall(call) for call, one in zip(turn.tool_calls, known, strict=True) if one is not None)
-            results = []
+            results, tools = [], loop.executor()
             for call, result in zip(loop.calls, known, strict=False):
                 if result is None and loop.approve is not None:
                     result = _decided(call, loop.approve(call))
-                results.append(loop.executor().execute(call, **loop.approved) if result is None else result)
+                results.append(tools.execute(call, **loop.approved) if result is None else result)
                 yield results[-1]
             loop.add(results)
 
@@ -331,18 +331,19 @@ class AsyncRun(Generic[T_co]):
             for call, one in zip(turn.tool_calls, known, strict=True):
                 if one is not None:
                     yield RepeatedCall(call)
-            results = await asyncio.gather(*map(self._settled, loop.calls, known))
+            tools = loop.executor()
+            settled = (self._settled(tools, call, result) for call, result in zip(loop.calls, known, strict=False))
+            results = await asyncio.gather(*settled)
             for result in results:
                 yield result
             loop.add(results)
 
-    async def _settled(self, call: ToolCall, result: Any) -> Any:
+    async def _settled(self, tools: Any, call: ToolCall, result: Any) -> Any:
         """Return the result of a call: the known one, that of the user's verdict, or that of the tool."""
         if result is None and self._loop.approve is not None:
             verdict = self._loop.approve(call)
             result = _decided(call, await verdict if inspect.isawaitable(verdict) else verdict)
-        loop = self._loop
-        return await loop.executor().aexecute(call, **loop.approved) if result is None else result
+        return await tools.aexecute(call, **self._loop.approved) if result is None else result
 
     def __aiter__(self) -> Self:
         return self

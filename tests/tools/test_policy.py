@@ -536,3 +536,10 @@ def test_rules_add_no_members(rules: Any, is_open: bool) -> None:
             assert grammar.matches(json.dumps([{"name": "t", "arguments": arguments}])) == is_valid, arguments
         if not is_open and parameters is whole:
             assert bound.grammar("qwen3-coder", tool_choice="t").begins("<tool_call>")
+
+
+def test_a_misspelt_argument_of_an_execution_is_an_error_of_the_caller() -> None:
+    """It is raised where it is written, and is no result that a model reads."""
+    tools = ToolSet([contacts])
+    with pytest.raises(TypeError, match="polcy"):
+        tools.execute(ToolCall("1", "contacts", {}), polcy=None)  # type: ignore[call-arg]
