@@ -84,7 +84,7 @@ def _release() -> None:
 
 
 def _await_imports(seconds: float) -> None:
-    """Wait until no other thread imports a module: a forked process would wait for ever for who imports it there."""
+    """Wait until no other thread imports a module: a forked process lacks that thread, and waits for it for ever."""
     end = time.monotonic() + seconds
     locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
     here = (None, threading.get_ident())
