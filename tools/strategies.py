@@ -9,13 +9,17 @@ import json
 from functools import cache
 from typing import Any
 
-from hypothesis import strategies as st
-
 from toolgrammar.core import Constraint, Grammar, Vocabulary
+from toolgrammar.core.errors import MissingDependencyError
 
 from .closed_schema import close_objects
 from .tool import Tool
 from .toolset import ToolSet
+
+try:
+    from hypothesis import strategies as st
+except ImportError:
+    raise MissingDependencyError("Hypothesis is not installed", hint="pip install 'toolgrammar[hypothesis]'") from None
 
 #: Length from which a text takes its shortest end, in bytes.
 MAX_BYTES = 200

@@ -12,6 +12,9 @@ from .commands import Group, add
 from .output import AsJson, console, fail, located, print_json
 from .serve import key_of
 
+#: Maximum number of problems that people are shown.
+MAX_LISTED = 20
+
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Records of answers and calls.")
 
 
@@ -44,8 +47,10 @@ def verify(
         print_json({**asdict(report), "ok": report.ok})
     else:
         to = console()
-        for each in report.problems:
+        for each in report.problems[:MAX_LISTED]:
             to.print(each, style="red", markup=False)
+        if len(report.problems) > MAX_LISTED:
+            to.print(f"and {len(report.problems) - MAX_LISTED} more: --json lists all", style="red")
         for each in report.torn:
             to.print(f"{each}: a process was stopped while it wrote", style="yellow", markup=False)
         begin = f", from entry {report.first}: older parts are not here" if report.first else ""
