@@ -27,8 +27,8 @@ from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OwnTokens, check_crop, check_new_tokens
 from ..stores import family_template, resolve
+from .contexts import SharedContext, Slot, no_copy
 from .library import llama_library
-from .shared import SharedContext, Slot, no_copy
 from .weights import Weights
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.models.llama_cpp import backend as module
 from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
-from toolgrammar.core.models.llama_cpp.shared import SEQUENCES
+from toolgrammar.core.models.llama_cpp.contexts import SEQUENCES
 from toolgrammar.core.validation import is_valid
 
 from ..local_checks import SCHEMA
@@ -593,10 +593,9 @@ def test_requests_share_passes(path: Path) -> None:
 
 def test_a_library_without_a_shared_cache_takes_turns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If llama.cpp's parameters are not recognised, or it divides its cache, requests run one after the other."""
-    from toolgrammar.core.models.llama_cpp import shared
 
     for known in (False, True):
-        monkeypatch.setattr(shared, "share_cache", lambda params, known=known: known)
+        monkeypatch.setattr(contexts, "share_cache", lambda params, known=known: known)
         with load_model(f"gguf:{path}", threads=1, context_window=256) as model:
             assert model.scheduler is None and not model.backend.can_batch()
             assert is_valid(json.loads(model.generate("x", json_mode=JsonMode(SCHEMA)).text), SCHEMA)
