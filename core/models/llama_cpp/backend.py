@@ -1,15 +1,13 @@
 """Models in GGUF files, run by llama.cpp through the functions of ``llama.h``, under our own loop.
 
-Requests at the same time share one llama.cpp context and its forward passes (`SharedContext`). A model whose state
+Requests at the same time share one llama.cpp context and its forward passes (`LlamaContext`). A model whose state
 cannot be truncated (a recurrent one), and a session outside of shared passes, has a context for each sequence. Only
 functions of ``llama.h`` are called; sampling, grammars and chat handlers of llama.cpp's packages are not used.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,7 +25,7 @@ from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OwnTokens, check_crop, check_new_tokens
 from ..stores import family_template, resolve
-from .contexts import SharedContext, Slot, no_copy
+from .contexts import LlamaContext, Slot
 from .library import llama_library
 from .weights import Weights
 
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 
 #: Default maximum of the context window: llama.cpp allocates the whole key/value cache when a sequence begins.
 DEFAULT_WINDOW = 8192
-
-#: Number of tokens in one batch of llama.cpp; longer text is still one call.
-_UBATCH = 512
 
 
 class GGUFBackend(SharedPasses):
@@ -87,7 +82,7 @@ class GGUFBackend(SharedPasses):
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
         self.capacity = max(window, max_running_tokens or 0)
-        self._shared: SharedContext | None = None
+        self._shared: LlamaContext | None = None
         self._batches: bool | None = None
         self._threads = threads or max(1, _processors() // 2)
         vocabulary = _vocabulary(self._weights)
@@ -136,9 +131,8 @@ class GGUFBackend(SharedPasses):
         Raises:
             ModelError: there is not enough memory, or the model is closed.
         """
-        session = GGUFSession(_Context(self._open(), self.context_window, self._threads), self.new_session)
-        self._sessions.add(session)
-        return session
+        window = self.context_window
+        return self._session(LlamaContext(self._open(), window, window, self._threads, 1), self.new_session)
 
     def can_batch(self) -> bool:
         """Return True if sequences of this model can share forward passes; the first call allocates their cache.
@@ -150,7 +144,7 @@ class GGUFBackend(SharedPasses):
         if self._batches is None:
             try:
                 if not weights.is_recurrent:
-                    self._shared = SharedContext(weights, self.context_window, self.capacity, self._threads)
+                    self._shared = LlamaContext(weights, self.context_window, self.capacity, self._threads)
             except ModelError:
                 pass
             self._batches = self._shared is not None
@@ -160,8 +154,10 @@ class GGUFBackend(SharedPasses):
         """Return an empty sequence of the shared context."""
         self._sessions.check()
         assert self._shared is not None
-        slot = self._shared.slot()
-        session = GGUFSession(slot, self._new_shared)
+        return self._session(self._shared, self._new_shared)
+
+    def _session(self, context: LlamaContext, make: Callable[[], GGUFSession]) -> GGUFSession:
+        session = GGUFSession(context, make)
         self._sessions.add(session)
         return session
 
@@ -193,10 +189,10 @@ class GGUFSession(OwnTokens):
     truncated (a recurrent one) reads the whole sequence again after a crop, which is slower, but exact.
     """
 
-    def __init__(self, context: _Context | Slot, make: Callable[[], GGUFSession]) -> None:
-        self._context: _Context | Slot | None = None
-        self._shared = context.context if isinstance(context, Slot) else None
-        self._hold(context)
+    def __init__(self, context: LlamaContext, make: Callable[[], GGUFSession]) -> None:
+        self._slot: Slot | None = None
+        self._shared = context if context.is_shared else None
+        self._hold(context.slot())
         self._state: Any = None  # a copy of the state, while there is no context
         self._weights = context.weights
         self._make = make
@@ -204,7 +200,7 @@ class GGUFSession(OwnTokens):
         self._cached = 0  # number of tokens that llama.cpp has read
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Append tokens in one call of llama.cpp; return the logits after the last. An error changes nothing.
+        """Append tokens; return the logits after the last. An error changes nothing.
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
@@ -229,10 +225,10 @@ class GGUFSession(OwnTokens):
         after `rest`."""
         if self._state is not None:
             return len(self._state)
-        context = self._context
-        if context is None or context.is_closed:
+        slot = self._slot
+        if slot is None or slot.is_closed:
             return 0
-        return context.weights.cache_bytes(context.length if isinstance(context, Slot) else context.window)
+        return slot.weights.cache_bytes(slot.window if self._shared is None else slot.length)
 
     def keeps(self, length: int) -> bool:
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
@@ -245,10 +241,10 @@ class GGUFSession(OwnTokens):
             ModelError: llama.cpp cannot copy the state, or the session is closed; nothing has changed.
         """
         if self._state is None:
-            context = self._open()
-            self._state = context.state()
-            context.close()
-            self._context = None
+            slot = self._open()
+            self._state = slot.state()
+            slot.close()
+            self._slot = None
 
     def fork(self, length: int) -> GGUFSession:
         """Return an independent session with the first ``length`` tokens."""
@@ -265,9 +261,9 @@ class GGUFSession(OwnTokens):
 
     def close(self) -> None:
         """Free the context; closing twice is allowed."""
-        if self._context is not None:
-            self._context.close()
-        self._context = self._state = None
+        if self._slot is not None:
+            self._slot.close()
+        self._slot = self._state = None
         self._ids.clear()
         self._cached = 0
 
@@ -275,13 +271,13 @@ class GGUFSession(OwnTokens):
         """Remove from llama.cpp all tokens after the first ``length``."""
         self._cached = length if self._open().crop(length) else 0
 
-    def _hold(self, context: _Context | Slot) -> None:
-        self._context = context
-        if isinstance(context, Slot):
-            context.set_aside = self.rest
+    def _hold(self, slot: Slot) -> None:
+        self._slot = slot
+        if self._shared is not None:
+            slot.set_aside = self.rest
 
-    def _open(self) -> _Context | Slot:
-        """Return the session's context; one that was put aside as a saved state is first restored into a new context,
+    def _open(self) -> Slot:
+        """Return the session's sequence; one that was put aside as a saved state is first restored into a new one,
         completely or not at all. Raise an error if the session was closed."""
         if self._state is not None:
             twin = self._make()
@@ -290,12 +286,12 @@ class GGUFSession(OwnTokens):
             except BaseException:
                 twin.close()
                 raise
-            context, twin._context, self._state = twin._context, None, None
-            assert context is not None
-            self._hold(context)
-        if self._context is None or self._context.is_closed:
+            slot, twin._slot, self._state = twin._slot, None, None
+            assert slot is not None
+            self._hold(slot)
+        if self._slot is None or self._slot.is_closed:
             raise closed_error("session")
-        return self._context
+        return self._slot
 
 
 def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
@@ -326,87 +322,6 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
             session._ids += ids
             session._cached = len(session._ids)
         return logits
-
-
-class _Context:
-    """A llama.cpp context with one sequence; freed once, and before the model."""
-
-    def __init__(self, weights: Weights, window: int, threads: int) -> None:
-        library = weights.library
-        params = library.llama_context_default_params()
-        params.n_ctx = window
-        params.n_batch = window  # any text is appended in one call
-        params.n_ubatch = min(window, _UBATCH)
-        params.n_seq_max = 1
-        params.n_threads = params.n_threads_batch = threads
-        params.no_perf = True
-        params.swa_full = True  # keep everything that a sliding window has passed, for crops
-        if hasattr(params, "n_outputs_max"):
-            params.n_outputs_max = 1  # only the last logits are needed
-        pointer = library.llama_init_from_model(weights.model, params)
-        if not pointer:
-            raise ModelError(f"llama.cpp cannot make a context of {window} tokens", hint="lower context_window")
-        self._pointer = pointer
-        self.weights = weights
-        self.window = window
-        # The finaliser refers to the weights, so that they are freed after the context.
-        self._free = weakref.finalize(self, _free_context, weights, pointer)
-        self._memory = library.llama_get_memory(pointer)
-
-    @property
-    def is_closed(self) -> bool:
-        return not self._free.alive
-
-    def close(self) -> None:
-        self._free()
-
-    def decode(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Append tokens in one call; return a copy of the logits after the last."""
-        library = self.weights.library
-        tokens = (library.llama_token * len(ids))(*ids)
-        status = library.llama_decode(self._pointer, library.llama_batch_get_one(tokens, len(ids)))
-        if status != 0:
-            raise ModelError(f"llama.cpp failed with status {status} on {len(ids)} tokens", hint="see its messages")
-        pointer = library.llama_get_logits_ith(self._pointer, -1)
-        return np.ctypeslib.as_array(pointer, shape=(self.weights.size,)).astype(np.float32, copy=True)
-
-    def state(self) -> Any:
-        """Return a copy of the state, as a buffer.
-
-        Raises:
-            ModelError: llama.cpp cannot copy it.
-        """
-        library = self.weights.library
-        buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(self._pointer, 0))()
-        if not library.llama_state_seq_get_data(self._pointer, buffer, len(buffer), 0):
-            raise no_copy()
-        return buffer
-
-    def restore(self, state: Any, length: int) -> None:
-        """Restore a copy of a state of ``length`` tokens, in a new context.
-
-        Raises:
-            ModelError: llama.cpp cannot restore it.
-        """
-        if not self.weights.library.llama_state_seq_set_data(self._pointer, state, len(state), 0):
-            raise no_copy()
-
-    def crop(self, length: int) -> bool:
-        """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False."""
-        library = self.weights.library
-        if self._memory is None:
-            return False
-        kept = length > 0 and bool(library.llama_memory_seq_rm(self._memory, 0, length, -1))
-        kept = kept and library.llama_memory_seq_pos_max(self._memory, 0) == length - 1
-        # A sliding window may have dropped needed tokens.
-        kept = kept and library.llama_memory_seq_pos_min(self._memory, 0) == 0
-        if not kept:
-            library.llama_memory_clear(self._memory, False)
-        return kept
-
-
-def _free_context(weights: Weights, pointer: Any) -> None:
-    weights.library.llama_free(pointer)
 
 
 def _vocabulary(weights: Weights) -> Vocabulary:

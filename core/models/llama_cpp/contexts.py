@@ -1,4 +1,4 @@
-"""One llama.cpp context for many sequences, which share its cache of keys and values and its forward passes."""
+"""llama.cpp contexts: of one sequence, or of many, which share the cache of keys and values and forward passes."""
 
 from __future__ import annotations
 
@@ -28,47 +28,55 @@ SEQUENCES = 64
 _CALL_TOKENS = 512
 
 
-class SharedContext:
-    """A llama.cpp context with many sequences, whose tokens together are bounded; freed once, and before the model.
+class LlamaContext:
+    """A llama.cpp context, whose sequences together have a maximum number of tokens; freed once, and before the model.
 
     If there is no room for another sequence or for more tokens, the sequences that were not used for longest are put
-    aside, as copies of their state (`Slot.set_aside`).
+    aside, as copies of their state (`Slot.set_aside`). The context of one sequence is freed with it.
 
     Args:
         weights: the model.
         window: maximum number of tokens of a sequence.
         cells: maximum number of tokens of all sequences.
         threads: number of threads of a forward pass.
+        sequences: maximum number of sequences.
 
     Raises:
-        ModelError: there is not enough memory, or llama.cpp divides its cache among the sequences.
+        ModelError: there is not enough memory, llama.cpp keeps no cache, or it divides that among the sequences.
     """
 
-    def __init__(self, weights: Weights, window: int, cells: int, threads: int) -> None:
+    def __init__(self, weights: Weights, window: int, cells: int, threads: int, sequences: int = SEQUENCES) -> None:
         library = weights.library
         params = library.llama_context_default_params()
-        if not share_cache(params) or not hasattr(library, "llama_n_ctx_seq"):
+        self.is_shared = sequences > 1
+        if self.is_shared and not (share_cache(params) and hasattr(library, "llama_n_ctx_seq")):
             raise _not_shared()
         params.n_ctx = cells
         params.n_batch = params.n_ubatch = min(cells, _CALL_TOKENS)
-        params.n_seq_max = SEQUENCES
+        params.n_seq_max = sequences
         params.n_threads = params.n_threads_batch = threads
+        params.no_perf = True
+        params.swa_full = True  # keep everything that a sliding window has passed, for crops
         if hasattr(params, "n_outputs_max"):
-            params.n_outputs_max = SEQUENCES
+            params.n_outputs_max = sequences
         pointer = library.llama_init_from_model(weights.model, params)
         if not pointer:
-            raise ModelError(f"llama.cpp cannot make a context of {cells} tokens", hint="lower max_running_tokens")
-        self._pointer = pointer
+            option = "max_running_tokens" if self.is_shared else "context_window"
+            raise ModelError(f"llama.cpp cannot make a context of {cells} tokens", hint=f"lower {option}")
+        self.pointer = pointer
         self.weights = weights
         self.window = window
         self._cells = cells
         # The finaliser refers to the weights, so that they are freed after the context.
         self._free = weakref.finalize(self, _free_context, weights, pointer)
-        self._memory = library.llama_get_memory(pointer)
-        if self._memory is None or library.llama_n_ctx_seq(pointer) != library.llama_n_ctx(pointer):
+        self.memory = library.llama_get_memory(pointer)
+        if self.memory is None:
+            self._free()
+            raise ModelError("llama.cpp keeps no tokens of this model", hint="give a causal language model")
+        if self.is_shared and library.llama_n_ctx_seq(pointer) != library.llama_n_ctx(pointer):
             self._free()
             raise _not_shared()
-        self._unused = list(range(SEQUENCES))
+        self._unused = list(range(sequences))
         self._slots: weakref.WeakSet[Slot] = weakref.WeakSet()
         self._clock = itertools.count()
         self._pinned: set[Slot] = set()
@@ -113,13 +121,13 @@ class SharedContext:
             before = set(self._pinned)
             self._pinned |= {slot for slot, _ in rows}
             try:
-                self._make_room(sum(len(ids) for _, ids in rows))
+                self.make_room(sum(len(ids) for _, ids in rows))
             finally:
                 self._pinned = before
             logits: list[npt.NDArray[np.float32]] = []
             call: list[tuple[int, int, int, bool]] = []
             for slot, ids in rows:
-                slot.used = next(self._clock)
+                self.use(slot)
                 first = slot.length
                 for position, token_id in enumerate(ids, first):
                     call.append((token_id, position, slot.number, position == first + len(ids) - 1))
@@ -148,19 +156,19 @@ class SharedContext:
         batch.n_seq_id = (ctypes.c_int32 * count)(*[1] * count)
         batch.seq_id = (pointer * count)(*(ctypes.cast(start + size * index, pointer) for index in range(count)))
         batch.logits = (ctypes.c_int8 * count)(*ends)
-        status = library.llama_decode(self._pointer, batch)
+        status = library.llama_decode(self.pointer, batch)
         if status != 0:
             raise ModelError(f"llama.cpp failed with status {status} on {count} tokens", hint="see its messages")
         shape = (self.weights.size,)
         return [
-            np.ctypeslib.as_array(library.llama_get_logits_ith(self._pointer, index), shape=shape).astype(
+            np.ctypeslib.as_array(library.llama_get_logits_ith(self.pointer, index), shape=shape).astype(
                 np.float32, copy=True
             )
             for index, is_end in enumerate(ends)
             if is_end
         ]
 
-    def _make_room(self, count: int) -> None:
+    def make_room(self, count: int) -> None:
         """Put sequences aside, the oldest first, until there is room for more tokens.
 
         Raises:
@@ -175,48 +183,25 @@ class SharedContext:
             raise ModelError("the sequences do not fit in the cache together", hint="raise max_running_tokens")
         min(others, key=lambda slot: slot.used).set_aside()
 
-    # The methods below are for `Slot`, and called with the lock.
-
-    def state(self, slot: Slot) -> Any:
-        """Do what `Slot.state` does."""
-        library = self.weights.library
-        buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(self._pointer, slot.number))()
-        if not library.llama_state_seq_get_data(self._pointer, buffer, len(buffer), slot.number):
-            raise no_copy()
-        return buffer
-
-    def restore(self, slot: Slot, state: Any, length: int) -> None:
-        """Do what `Slot.restore` does."""
-        self._make_room(length)
+    def use(self, slot: Slot) -> None:
+        """Note that a sequence is used now."""
         slot.used = next(self._clock)
-        if not self.weights.library.llama_state_seq_set_data(self._pointer, state, len(state), slot.number):
-            raise no_copy()
-        slot.length = length
-
-    def crop(self, slot: Slot, length: int) -> bool:
-        """Do what `Slot.crop` does."""
-        library = self.weights.library
-        kept = length > 0 and bool(library.llama_memory_seq_rm(self._memory, slot.number, length, -1))
-        kept = kept and library.llama_memory_seq_pos_max(self._memory, slot.number) == length - 1
-        # A sliding window may have dropped needed tokens.
-        kept = kept and library.llama_memory_seq_pos_min(self._memory, slot.number) == 0
-        if not kept:
-            library.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
-        slot.length = length if kept else 0
-        return kept
 
     def give_back(self, slot: Slot) -> None:
-        """Do what `Slot.close` does."""
-        if not self.is_closed:
-            self.weights.library.llama_memory_seq_rm(self._memory, slot.number, -1, -1)
+        """Take back a sequence that is closed."""
+        if not self.is_shared:
+            self._free()
+        elif not self.is_closed:
+            slot.clear()
         self._unused.append(slot.number)
         self._slots.discard(slot)
 
 
 class Slot:
-    """One sequence in a `SharedContext`; has the methods of a context with one sequence.
+    """One sequence in a context.
 
     Attributes:
+        context: the context that it is in.
         weights: the model.
         window: maximum number of its tokens.
         number: llama.cpp's number of the sequence.
@@ -225,36 +210,32 @@ class Slot:
         set_aside: puts the sequence aside; set by its session.
     """
 
-    def __init__(self, context: SharedContext, number: int) -> None:
-        self._context = context
+    set_aside: Callable[[], object]
+
+    def __init__(self, context: LlamaContext, number: int) -> None:
+        self.context = context
         self.weights = context.weights
         self.window = context.window
         self.number = number
         self.length = 0
         self.used = -1
-        self.set_aside: Callable[[], object] = self.close
         self._is_closed = False
 
     @property
     def is_closed(self) -> bool:
         """True after `close`, or after the context is freed."""
-        return self._is_closed or self._context.is_closed
+        return self._is_closed or self.context.is_closed
 
     def close(self) -> None:
         """Free the sequence; closing twice is allowed."""
-        with self._context.lock:
+        with self.context.lock:
             if not self._is_closed:
                 self._is_closed = True
-                self._context.give_back(self)
+                self.context.give_back(self)
 
     def decode(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens; return a copy of the logits after the last."""
-        return self._context.decode([(self, ids)])[0]
-
-    @property
-    def context(self) -> SharedContext:
-        """The context that it is in."""
-        return self._context
+        return self.context.decode([(self, ids)])[0]
 
     def state(self) -> Any:
         """Return a copy of the state, as a buffer.
@@ -262,8 +243,12 @@ class Slot:
         Raises:
             ModelError: llama.cpp cannot copy it.
         """
-        with self._context.lock:
-            return self._context.state(self)
+        library, pointer = self.weights.library, self.context.pointer
+        with self.context.lock:
+            buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(pointer, self.number))()
+            if not library.llama_state_seq_get_data(pointer, buffer, len(buffer), self.number):
+                raise _no_copy()
+            return buffer
 
     def restore(self, state: Any, length: int) -> None:
         """Restore a copy of a state of ``length`` tokens, in an empty sequence.
@@ -271,21 +256,39 @@ class Slot:
         Raises:
             ModelError: llama.cpp cannot restore it.
         """
-        with self._context.lock:
-            self._context.restore(self, state, length)
+        library, context = self.weights.library, self.context
+        with context.lock:
+            context.make_room(length)
+            context.use(self)
+            if not library.llama_state_seq_set_data(context.pointer, state, len(state), self.number):
+                raise _no_copy()
+            self.length = length
 
     def crop(self, length: int) -> bool:
         """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False."""
-        with self._context.lock:
-            return self._context.crop(self, length)
+        library, memory, number = self.weights.library, self.context.memory, self.number
+        with self.context.lock:
+            kept = length > 0 and bool(library.llama_memory_seq_rm(memory, number, length, -1))
+            kept = kept and library.llama_memory_seq_pos_max(memory, number) == length - 1
+            # A sliding window may have dropped needed tokens.
+            kept = kept and library.llama_memory_seq_pos_min(memory, number) == 0
+            if kept:
+                self.length = length
+            else:
+                self.clear()
+            return kept
+
+    def clear(self) -> None:
+        """Remove all tokens."""
+        self.weights.library.llama_memory_seq_rm(self.context.memory, self.number, -1, -1)
+        self.length = 0
 
 
 def _not_shared() -> ModelError:
     return ModelError("this llama.cpp does not share a cache among sequences", hint="load it with max_rows=1")
 
 
-def no_copy() -> ModelError:
-    """Return the error for a state that llama.cpp cannot copy."""
+def _no_copy() -> ModelError:
     return ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
 
 

@@ -132,7 +132,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_decode": (c_int32, c_void_p, Batch),
     "llama_get_logits_ith": (POINTER(c_float), c_void_p, c_int32),
     "llama_get_memory": (c_void_p, c_void_p),
-    "llama_memory_clear": (None, c_void_p, c_bool),
     "llama_memory_seq_rm": (c_bool, c_void_p, c_int32, c_int32, c_int32),
     "llama_memory_seq_pos_min": (c_int32, c_void_p, c_int32),
     "llama_memory_seq_pos_max": (c_int32, c_void_p, c_int32),

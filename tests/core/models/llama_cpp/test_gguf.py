@@ -288,8 +288,8 @@ def test_closing_frees_everything(path: Path) -> None:
     with pytest.raises(ModelError, match="model is closed"):
         backend.start()
     other = GGUFBackend(str(path), threads=1)
-    weights, context = other._weights, other.new_session()._context
-    assert context is not None and context.is_closed is False
+    weights, context = other._weights, other.new_session()._slot.context
+    assert context.is_closed is False
     frees = [weights._free, context._free]
     del other, weights, context
     gc.collect()
@@ -302,7 +302,7 @@ def test_closing_a_model_frees_weights_and_contexts(path: Path) -> None:
         model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
         stream = model.stream("x", max_tokens=100, temperature=1.0, seed=1)
         next(stream)
-        contexts = [session._context._free for session in model.backend._sessions._sessions]
+        contexts = [session._slot.context._free for session in model.backend._sessions._sessions]
         weights = model.backend._weights._free
         assert len(contexts) == 2 and all(each.alive for each in [weights, *contexts])
     assert not any(each.alive for each in [weights, *contexts])
@@ -316,7 +316,7 @@ def test_closing_a_model_frees_the_shared_context(path: Path) -> None:
     """With the model its shared context ends, and the sequences in it; a model that nobody holds frees both."""
     with load_model(f"gguf:{path}", threads=1) as model:
         model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
-        kept = [session._context for session in model.backend._sessions._sessions]
+        kept = [session._slot for session in model.backend._sessions._sessions]
         frees = [model.backend._weights._free, model.backend._shared._free]
         assert len(kept) == 1 and not kept[0].is_closed and all(each.alive for each in frees)
     assert kept[0].is_closed and not any(each.alive for each in frees)
@@ -593,6 +593,7 @@ def test_requests_share_passes(path: Path) -> None:
 
 def test_a_library_without_a_shared_cache_takes_turns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If llama.cpp's parameters are not recognised, or it divides its cache, requests run one after the other."""
+    from toolgrammar.core.models.llama_cpp import contexts
 
     for known in (False, True):
         monkeypatch.setattr(contexts, "share_cache", lambda params, known=known: known)
