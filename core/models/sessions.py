@@ -134,10 +134,24 @@ def check_crop(length: int, held: int) -> None:
         raise ModelError(f"cannot crop {held} tokens to {length}", hint="crop only shortens")
 
 
-class OwnTokens:
-    """What sessions have in common that keep the ids of their tokens and leave their reuse to the prefix cache."""
+class EngineSession(ABC):
+    """The common part of the sessions of engines, which keep the ids of their tokens: the engine may have read fewer of
+    them, and reads the rest, or the whole sequence again, when more are appended. Their reuse is left to the prefix
+    cache.
 
-    _ids: list[int]
+    A subclass adds `extend`, `fork` and `nbytes`.
+
+    Args:
+        window: maximum number of tokens of the sequence.
+        size: number of tokens of the vocabulary.
+    """
+
+    def __init__(self, window: int, size: int) -> None:
+        self._window = window
+        self._size = size
+        self._ids: list[int] = []
+        self._cached = 0  # number of tokens that the engine has read
+        self._is_closed = False
 
     @property
     def cached_tokens(self) -> int:
@@ -148,6 +162,56 @@ class OwnTokens:
     def length(self) -> int:
         """Number of tokens in the sequence."""
         return len(self._ids)
+
+    def checked(self, token_ids: Sequence[int]) -> list[int]:
+        """Return the tokens of the extended sequence, checked. Errors as for `Session.extend`."""
+        self._check_open()
+        return [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._size)]
+
+    def crop(self, length: int) -> None:
+        """Remove all tokens after the first ``length``.
+
+        Raises:
+            ModelError: the sequence is shorter, or the session is closed.
+        """
+        self._check_open()
+        check_crop(length, len(self._ids))
+        del self._ids[length:]
+        if length < self._cached:
+            self.shorten(length)
+
+    def shorten(self, length: int) -> None:
+        """Remove from the engine's cache all tokens after the first ``length``; all tokens, if that is impossible."""
+        if length and self._trims(length) and self._trim(length):
+            self._cached = length
+        else:
+            self.forget()
+
+    def keeps(self, length: int) -> bool:
+        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
+        return 0 < length <= self._cached and (length == self._cached or self._trims(length))
+
+    def close(self) -> None:
+        """Free the cache; closing twice is allowed."""
+        self._is_closed = True
+        self.forget()
+        self._ids = []
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Drop the engine's cache; the next `extend` reads the sequence again."""
+
+    @abstractmethod
+    def _trims(self, length: int) -> bool:
+        """Return True if the engine's cache can be shortened to ``length`` tokens, at least one."""
+
+    @abstractmethod
+    def _trim(self, length: int) -> bool:
+        """Shorten the engine's cache to its first ``length`` tokens; return False if that fails after all."""
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise closed_error("session")
 
 
 #: Capacity of new caches, in tokens.

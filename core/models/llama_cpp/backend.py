@@ -23,7 +23,7 @@ from ..chat_template import ChatTemplate
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
-from ..sessions import OwnTokens, check_crop, check_new_tokens
+from ..sessions import EngineSession
 from ..stores import family_template, resolve
 from .contexts import LlamaContext, Slot
 from .library import llama_library
@@ -182,7 +182,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class GGUFSession(OwnTokens):
+class GGUFSession(EngineSession):
     """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
 
     A stored sequence can `rest`: its context is freed, and a copy of its state is kept. A model whose state cannot be
@@ -190,14 +190,13 @@ class GGUFSession(OwnTokens):
     """
 
     def __init__(self, context: LlamaContext, make: Callable[[], GGUFSession]) -> None:
+        super().__init__(context.window, context.weights.size)
         self._slot: Slot | None = None
         self._shared = context if context.is_shared else None
         self._hold(context.slot())
         self._state: Any = None  # a copy of the state, while there is no context
         self._weights = context.weights
         self._make = make
-        self._ids: list[int] = []
-        self._cached = 0  # number of tokens that llama.cpp has read
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens; return the logits after the last. An error changes nothing.
@@ -207,17 +206,6 @@ class GGUFSession(OwnTokens):
             ModelError: there are none, one is out of range, the session is closed, or llama.cpp fails.
         """
         return extend_rows([(self, token_ids)])[0]
-
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        self._open()
-        check_crop(length, len(self._ids))
-        del self._ids[length:]
-        self._forget(length)
 
     @property
     def nbytes(self) -> int:
@@ -230,9 +218,16 @@ class GGUFSession(OwnTokens):
             return 0
         return slot.weights.cache_bytes(slot.window if self._shared is None else slot.length)
 
-    def keeps(self, length: int) -> bool:
-        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
-        return length == self._cached or (length < self._cached and not self._weights.is_recurrent)
+    def forget(self) -> None:
+        """Remove all tokens from llama.cpp; the next `extend` reads the sequence again."""
+        self._open().clear()
+        self._cached = 0
+
+    def _trims(self, length: int) -> bool:
+        return not self._weights.is_recurrent
+
+    def _trim(self, length: int) -> bool:
+        return self._open().crop(length)
 
     def rest(self) -> None:
         """Free the context to save memory; keep a copy of its state, from which the next use restores it.
@@ -261,15 +256,11 @@ class GGUFSession(OwnTokens):
 
     def close(self) -> None:
         """Free the context; closing twice is allowed."""
+        self._is_closed = True
         if self._slot is not None:
             self._slot.close()
         self._slot = self._state = None
-        self._ids.clear()
-        self._cached = 0
-
-    def _forget(self, length: int) -> None:
-        """Remove from llama.cpp all tokens after the first ``length``."""
-        self._cached = length if self._open().crop(length) else 0
+        self._ids, self._cached = [], 0
 
     def _hold(self, slot: Slot) -> None:
         self._slot = slot
@@ -301,26 +292,21 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
     context = next(iter(shared.values())) if len(rows) > 1 and len(shared) == 1 else None
     block: Any = nullcontext() if context is None else context.together()
     with block as pin:
-        contexts = []
+        slots = []
         for session, _ in rows:
-            contexts.append(session._open())
+            slots.append(session._open())
             if pin is not None:
-                pin(contexts[-1])
-        new = [
-            check_new_tokens(ids, len(session._ids), own.window, own.weights.size)
-            for (session, ids), own in zip(rows, contexts, strict=True)
-        ]
-        unread = [[*session._ids[session._cached :], *ids] for (session, _), ids in zip(rows, new, strict=True)]
+                pin(slots[-1])
+        wanted = [session.checked(ids) for session, ids in rows]
         try:
-            pairs: list[Any] = list(zip(contexts, unread, strict=True))
-            logits = [own.decode(ids) for own, ids in pairs] if context is None else context.decode(pairs)
+            pairs = [(slot, ids[row[0]._cached :]) for slot, row, ids in zip(slots, rows, wanted, strict=True)]
+            logits = [slot.decode(ids) for slot, ids in pairs] if context is None else context.decode(pairs)
         except BaseException:
             for session, _ in rows:
-                session._forget(len(session._ids))
+                session.shorten(session._cached)
             raise
-        for (session, _), ids in zip(rows, new, strict=True):
-            session._ids += ids
-            session._cached = len(session._ids)
+        for (session, _), ids in zip(rows, wanted, strict=True):
+            session._ids, session._cached = ids, len(ids)
         return logits
 
 

@@ -17,11 +17,10 @@ import numpy as np
 
 from ...basics.forks import shared_lock
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import closed_error
 from ..local_backend import SharedPasses
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
 from ..prefix_cache import PREFIX_BYTES, KeptSession
-from ..sessions import OwnTokens, check_crop, check_new_tokens
+from ..sessions import EngineSession
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -151,7 +150,7 @@ class MlxBackend(FolderBackend, SharedPasses):
                 mx.clear_cache()
 
 
-class MlxSession(OwnTokens):
+class MlxSession(EngineSession):
     """One sequence and its caches; implements `Session`. Not for several threads at once.
 
     While sequences share forward passes, their caches are rows of one batch, from which a row is copied when it goes on
@@ -160,11 +159,10 @@ class MlxSession(OwnTokens):
     """
 
     def __init__(self, backend: MlxBackend) -> None:
-        self._backend: MlxBackend | None = backend
+        super().__init__(backend.context_window, backend.vocabulary.size)
+        self._backend = backend
         self._layers: list[Any] | None = None  # the caches of mlx-lm
         self._batch: _Batch | None = None
-        self._ids: list[int] = []
-        self._cached = 0  # number of tokens in the caches
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens; return the logits after the last. An error changes nothing.
@@ -177,9 +175,8 @@ class MlxSession(OwnTokens):
         from mlx_lm.models.cache import make_prompt_cache
 
         ids = self.checked(token_ids)
-        backend = self._open()
-        with backend.passing:
-            network = backend.network()
+        with self._backend.passing:
+            network = self._backend.network()
             try:
                 layers = self.layers()
                 if layers is None:
@@ -194,33 +191,6 @@ class MlxSession(OwnTokens):
             self.keep(ids, layers)
             return np.array(logits)
 
-    def checked(self, token_ids: Sequence[int]) -> list[int]:
-        """Return the tokens of the extended sequence, checked. Errors as for `Session.extend`."""
-        backend = self._open()
-        new = check_new_tokens(token_ids, len(self._ids), backend.context_window, backend.vocabulary.size)
-        return [*self._ids, *new]
-
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
-
-        backend = self._open()
-        check_crop(length, len(self._ids))
-        del self._ids[length:]
-        if length >= self._cached:
-            return
-        with backend.passing:
-            layers = self.layers()
-            if length and layers and can_trim_prompt_cache(layers):
-                trim_prompt_cache(layers, self._cached - length)
-                self._cached = length
-            else:
-                self.forget()
-
     @property
     def nbytes(self) -> int:
         """Current size of the caches in bytes, with the capacity that a crop has left."""
@@ -228,28 +198,26 @@ class MlxSession(OwnTokens):
             return self._batch.nbytes // len(self._batch.sessions)
         return sum(int(layer.nbytes) for layer in self._layers or ())
 
-    def keeps(self, length: int) -> bool:
-        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
+    def _trims(self, length: int) -> bool:
         from mlx_lm.models.cache import can_trim_prompt_cache
 
-        if not 0 < length <= self._cached:
-            return False
-        return length == self._cached or self._batch is not None or can_trim_prompt_cache(self._layers or [])
+        return self._batch is not None or can_trim_prompt_cache(self._layers or [])
+
+    def _trim(self, length: int) -> bool:
+        from mlx_lm.models.cache import trim_prompt_cache
+
+        with self._backend.passing:
+            trim_prompt_cache(self.layers(), self._cached - length)
+        return True
 
     def fork(self, length: int) -> MlxSession:
         """Return an independent session with the first ``length`` tokens."""
-        backend = self._open()
-        with backend.passing:
-            twin = backend.new_session()
+        self._check_open()
+        with self._backend.passing:
+            twin = self._backend.new_session()
             twin.keep(self._ids[: self._cached], copy.deepcopy(self.layers()))
             twin.crop(length)
         return twin
-
-    def close(self) -> None:
-        """Free the caches; closing twice is allowed."""
-        self._backend = None
-        self.forget()
-        self._ids = []
 
     # The methods below are for `extend_rows`, and called with the lock of the forward passes.
 
@@ -274,11 +242,6 @@ class MlxSession(OwnTokens):
     def shared(self) -> _Batch | None:
         """Return the batch that has the caches, if one has."""
         return self._batch
-
-    def _open(self) -> MlxBackend:
-        if self._backend is None:
-            raise closed_error("session")
-        return self._backend
 
 
 class _Batch:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import closed_error
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
 from ..prefix_cache import PREFIX_BYTES
-from ..sessions import OwnTokens, check_crop, check_new_tokens
+from ..sessions import EngineSession
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -150,7 +149,7 @@ class OnnxBackend(FolderBackend):
         return params
 
 
-class OnnxSession(OwnTokens):
+class OnnxSession(EngineSession):
     """One sequence in a generator of onnxruntime-genai; implements `Session`. Not for several threads at once.
 
     A model whose state cannot be shortened (a recurrent one) reads the whole sequence again after a crop, which is
@@ -158,10 +157,9 @@ class OnnxSession(OwnTokens):
     """
 
     def __init__(self, backend: OnnxBackend) -> None:
-        self._backend: OnnxBackend | None = backend
+        super().__init__(backend.context_window, backend.vocabulary.size)
+        self._backend = backend
         self._generator: Any = None
-        self._ids: list[int] = []
-        self._cached = 0  # number of tokens that the generator has read
         self._long = False  # they were read with the second set of rotary factors
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -171,76 +169,48 @@ class OnnxSession(OwnTokens):
             ContextOverflowError: they do not fit in the context window.
             ModelError: there are none, one is out of range, the session is closed, or onnxruntime-genai fails.
         """
-        backend = self._open()
-        size = backend.vocabulary.size
-        ids = [*self._ids, *check_new_tokens(token_ids, len(self._ids), backend.context_window, size)]
-        is_long = backend.has_long_factors(len(ids))
+        ids = self.checked(token_ids)
+        is_long = self._backend.has_long_factors(len(ids))
         if is_long != self._long:
-            self._rewind(0)
-        generator = self._generator or backend.generator()
+            self.forget()
+        generator = self._generator or self._backend.generator()
         try:
             generator.append_tokens(np.array(ids[self._cached :], dtype=np.int32))
-            logits: npt.NDArray[np.float32] = generator.get_logits().reshape(-1)[-size:].astype(np.float32)
+            logits: npt.NDArray[np.float32] = generator.get_logits().reshape(-1)[-self._size :].astype(np.float32)
         except BaseException as error:
-            self._generator, self._cached = None, 0
+            self.forget()
             if not isinstance(error, Exception):
                 raise
             raise ModelError(f"onnxruntime-genai failed: {error}", hint="see its messages") from error
-        self._open()  # closed by another thread: the generator must not stay
+        self._check_open()  # closed by another thread: the generator must not stay
         self._generator, self._long = generator, is_long
         self._ids, self._cached = ids, len(ids)
         return logits
 
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        self._open()
-        check_crop(length, len(self._ids))
-        del self._ids[length:]
-        if length < self._cached:
-            self._rewind(length)
-
     @property
     def nbytes(self) -> int:
         """Size in bytes: that of a whole window, if the model allocates it, else of the tokens."""
-        backend = self._backend
-        if backend is None or self._generator is None:
+        if self._generator is None:
             return 0
-        return backend.cache_bytes(backend.context_window if backend.allocates_window else self._cached)
+        return self._backend.cache_bytes(self._window if self._backend.allocates_window else self._cached)
 
-    def keeps(self, length: int) -> bool:
-        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
-        backend = self._backend
-        if backend is None or not 0 < length <= self._cached:
-            return False
-        return length == self._cached or (backend.rewinds and backend.has_long_factors(length) == self._long)
+    def _trims(self, length: int) -> bool:
+        return self._backend.rewinds and self._backend.has_long_factors(length) == self._long
 
     def fork(self, length: int) -> None:
         """Return None: onnxruntime-genai cannot copy a sequence."""
 
-    def close(self) -> None:
-        """Free the cache; closing twice is allowed."""
-        self._backend = self._generator = None
-        self._ids = []
-        self._cached = 0
+    def forget(self) -> None:
+        """Drop the generator; the next `extend` reads the sequence again."""
+        self._generator, self._cached = None, 0
 
-    def _rewind(self, length: int) -> None:
-        """Shorten the cache; free it if that is impossible."""
+    def _trim(self, length: int) -> bool:
         try:
-            if self._generator is not None:
-                self._generator.rewind_to(length)
-            self._cached = length
+            self._generator.rewind_to(length)
         except Exception:  # recurrent states, and windows that have moved on
-            self._open().rewinds = False
-            self._generator, self._cached = None, 0
-
-    def _open(self) -> OnnxBackend:
-        if self._backend is None:
-            raise closed_error("session")
-        return self._backend
+            self._backend.rewinds = False
+            return False
+        return True
 
 
 def _library() -> Any:

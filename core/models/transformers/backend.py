@@ -17,14 +17,13 @@ import numpy as np
 from ...basics.forks import shared_lock
 from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..history import first_rendered
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
-from ..sessions import OpenSessions, OwnTokens, Tree, check_crop, check_new_tokens
+from ..sessions import EngineSession, OpenSessions, Tree
 from .hub import is_offline
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
@@ -267,7 +266,7 @@ class _Traits:
     passing: threading.Lock = field(default_factory=threading.Lock)
 
 
-class HFSession(OwnTokens):
+class HFSession(EngineSession):
     """One sequence and its cache; implements `Session`.
 
     A model whose forward pass has no attention cache (Mamba, RWKV) reads the whole sequence again for each step, and
@@ -275,14 +274,11 @@ class HFSession(OwnTokens):
     """
 
     def __init__(self, model: Any, device: str, window: int, traits: _Traits) -> None:
+        super().__init__(window, traits.size)
         self._traits = traits
         self._model = model
         self._device = device
-        self._window = window
-        self._ids: list[int] = []
         self._cache: Any = None
-        self._cached = 0
-        self._closed = False
         takes = inspect.signature(model.forward).parameters
         self._cache_argument = cache_argument(model)
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
@@ -316,8 +312,7 @@ class HFSession(OwnTokens):
                 else:
                     output = self._model(input_ids=new, use_cache=False, **self._options)
         except BaseException:  # some layers may have read the tokens, others not
-            self._cache = None
-            self._cached = 0
+            self.forget()
             raise
         self._ids = ids
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
@@ -326,7 +321,7 @@ class HFSession(OwnTokens):
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
         """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         self.checked(token_ids)
-        if not self._cached or self._cached < len(self._ids) or not self._can_crop() or not self._reads_trees():
+        if not self._cached or self._cached < len(self._ids) or not self._trims(1) or not self._reads_trees():
             return None
         return self._branches(token_ids, parents)
 
@@ -352,8 +347,7 @@ class HFSession(OwnTokens):
                 logits: npt.NDArray[np.float32] = output.logits[0].float().cpu().numpy()
                 self._cache.crop(-len(token_ids))
         except BaseException:  # some layers may have read the tokens, others not
-            self._cache = None
-            self._cached = 0
+            self.forget()
             raise
         return logits
 
@@ -375,12 +369,6 @@ class HFSession(OwnTokens):
                 self._traits.reads_trees = False
         return self._traits.reads_trees
 
-    def checked(self, token_ids: Sequence[int]) -> list[int]:
-        """Return the tokens of the extended sequence, checked. Errors as for `Session.extend`."""
-        if self._closed:
-            raise closed_error("session")
-        return [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._traits.size)]
-
     def _reads_on(self) -> bool:
         """Return True if several tokens can be appended to the cache in one pass.
 
@@ -395,21 +383,15 @@ class HFSession(OwnTokens):
             self._traits.reads_on = nearly_equal(pieces.extend([4, 5, 6]), whole.extend([1, 2, 3, 4, 5, 6]))
         return self._traits.reads_on
 
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``."""
-        check_crop(length, len(self._ids))
-        removed = self._cached - length
-        del self._ids[length:]
-        if removed <= 0:
-            return
-        if length and self._can_crop():
-            self._cache.crop(-removed)  # negative: the number to remove
-            self._cached = length
-        else:
-            self._cache = None
-            self._cached = 0
+    def forget(self) -> None:
+        """Drop the cache; the next `extend` reads the sequence again."""
+        self._cache, self._cached = None, 0
 
-    def _can_crop(self) -> bool:
+    def _trim(self, length: int) -> bool:
+        self._cache.crop(length - self._cached)  # negative: the number to remove
+        return True
+
+    def _trims(self, length: int) -> bool:
         layers = getattr(self._cache, "layers", None) or [None]
         return all(
             type(layer).__name__ in _CROPPABLE_LAYERS
@@ -429,9 +411,7 @@ class HFSession(OwnTokens):
 
     def keeps(self, length: int) -> bool:
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
-        if not 0 < length <= self._cached or not getattr(self._cache, "layers", None):
-            return False
-        return length == self._cached or self._can_crop()
+        return super().keeps(length) and bool(getattr(self._cache, "layers", None))
 
     def fork(self, length: int) -> HFSession:
         """Return an independent session with the first ``length`` tokens."""
@@ -448,9 +428,8 @@ class HFSession(OwnTokens):
 
     def close(self) -> None:
         """Free the cache; closing twice is allowed."""
-        self._cache = self._model = None
-        self._ids.clear()
-        self._closed = True
+        super().close()
+        self._model = None
 
 
 def _pass_packed(
@@ -466,8 +445,7 @@ def _pass_packed(
         logits = packed_forward(model, rows)
     except BaseException:  # some layers may have read the tokens, others not
         for session in sessions:
-            session._cache = None
-            session._cached = 0
+            session.forget()
         raise
     for session, ids in zip(sessions, wanted, strict=True):
         session._ids, session._cached = ids, len(ids)
