@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ..generation.backend import closed_error
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from typing_extensions import Self
 
 
 class Closable(Protocol):
@@ -212,107 +211,3 @@ class EngineSession(ABC):
     def _check_open(self) -> None:
         if self._is_closed:
             raise closed_error("session")
-
-
-#: Capacity of new caches, in tokens.
-_FIRST_CAPACITY = 64
-
-#: Maximum number of tokens of a sequence in one forward pass: attention scores take heads * chunk * length floats.
-CHUNK = 256
-
-
-class NumpyNetwork(Protocol):
-    """The weights of a network that NumPy computes; ``config.vocabulary`` is the number of tokens."""
-
-    config: Any
-    context_window: int
-
-
-N = TypeVar("N", bound=NumpyNetwork)
-
-
-class NumpySession(ABC, Generic[N]):
-    """What sessions of networks in NumPy have in common: a length, and caches that grow with it and are cropped to any
-    prefix.
-
-    Args:
-        network: the weights.
-        opened: the registry of open sessions, for it and its forks.
-    """
-
-    def __init__(self, network: N, opened: OpenSessions[Any] | None = None) -> None:
-        self._network: N | None = network
-        self._length = 0
-        self._opened = opened
-        self._caches = self._new_caches(network, min(_FIRST_CAPACITY, network.context_window))
-        if opened is not None:
-            opened.add(self)
-
-    @abstractmethod
-    def _new_caches(self, network: N, capacity: int) -> list[npt.NDArray[Any]]:
-        """Return empty caches for so many tokens, each ``[..., capacity, width]``."""
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return self._length
-
-    @property
-    def nbytes(self) -> int:
-        """Current size of the caches, in bytes."""
-        return sum(cache.nbytes for cache in self._caches)
-
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        self._open()
-        check_crop(length, self._length)
-        self._length = length
-
-    def keeps(self, length: int) -> bool:
-        """Return True: a session can be reduced to any prefix."""
-        return length <= self._length
-
-    def fork(self, length: int) -> Self:
-        """Return an independent session with the first ``length`` tokens."""
-        copy = type(self)(self._open(), self._opened)
-        if length > copy._caches[0].shape[-2]:
-            copy._caches = copy._new_caches(copy._open(), length)
-        copy._take(self._caches, length)
-        copy._length = length
-        return copy
-
-    def close(self) -> None:
-        """Free the caches; closing twice is allowed."""
-        self._network = None
-        self._caches = []
-        self._length = 0
-
-    def _open(self) -> N:
-        if self._network is None:
-            raise closed_error("session")
-        return self._network
-
-    def _with_room(self, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return new tokens of the sequence, checked, after growing the caches for them."""
-        network = self._open()
-        ids = check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary)
-        total, held = self._length + len(ids), self._caches
-        capacity = held[0].shape[-2]
-        if total > capacity:
-            self._caches = self._new_caches(network, min(max(total, 2 * capacity), network.context_window))
-            self._take(held, self._length)
-        return np.array(ids, dtype=np.int64)
-
-    def _take(self, caches: list[npt.NDArray[Any]], length: int) -> None:
-        """Copy the first ``length`` tokens of other caches."""
-        for mine, theirs in zip(self._caches, caches, strict=True):
-            mine[..., :length, :] = theirs[..., :length, :]

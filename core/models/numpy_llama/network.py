@@ -36,9 +36,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ModelError
+from ...generation.backend import closed_error
 from ..blas_threads import blas_threads
-from ..sessions import CHUNK, NumpySession, Tree
+from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
 from .matrices import Floats, beside
+
+#: Capacity of new caches, in tokens.
+_FIRST_CAPACITY = 64
+
+#: Maximum number of tokens of a sequence in one forward pass: attention scores take heads * chunk * length floats.
+CHUNK = 256
 
 _ARRAYS = "toolgrammar.core.models.numpy_llama.network names the arrays of a decoder and their shapes"
 
@@ -223,19 +230,88 @@ class _Layer:
         self.down = arrays[prefix + "down"]
 
 
-class DecoderSession(NumpySession[Network]):
+class DecoderSession:
     """One sequence and its key/value cache; implements `Session`. Not for several threads at once.
+
+    The cache grows with the sequence, and is cropped to any prefix.
 
     Args:
         network: the weights.
         opened: the registry of open sessions, for it and its forks.
     """
 
-    def _new_caches(self, network: Network, capacity: int) -> list[npt.NDArray[Any]]:
-        """Return caches for keys and values."""
-        config = network.config
-        shape = (config.layers, config.kv_heads, capacity, config.head_dim)
-        return [np.empty(shape, np.float32), np.empty(shape, np.float32)]
+    def __init__(self, network: Network, opened: OpenSessions[Any] | None = None) -> None:
+        self._network: Network | None = network
+        self._length = 0
+        self._opened = opened
+        self._caches = _new_caches(network, min(_FIRST_CAPACITY, network.context_window))
+        if opened is not None:
+            opened.add(self)
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
+        return 0
+
+    @property
+    def length(self) -> int:
+        """Number of tokens in the sequence."""
+        return self._length
+
+    @property
+    def nbytes(self) -> int:
+        """Current size of the caches, in bytes."""
+        return sum(cache.nbytes for cache in self._caches)
+
+    def crop(self, length: int) -> None:
+        """Remove all tokens after the first ``length``.
+
+        Raises:
+            ModelError: the sequence is shorter, or the session is closed.
+        """
+        self._open()
+        check_crop(length, self._length)
+        self._length = length
+
+    def keeps(self, length: int) -> bool:
+        """Return True: a session can be reduced to any prefix."""
+        return length <= self._length
+
+    def fork(self, length: int) -> DecoderSession:
+        """Return an independent session with the first ``length`` tokens."""
+        copy = DecoderSession(self._open(), self._opened)
+        if length > copy._caches[0].shape[-2]:
+            copy._caches = _new_caches(copy._open(), length)
+        copy._take(self._caches, length)
+        copy._length = length
+        return copy
+
+    def close(self) -> None:
+        """Free the caches; closing twice is allowed."""
+        self._network = None
+        self._caches = []
+        self._length = 0
+
+    def _open(self) -> Network:
+        if self._network is None:
+            raise closed_error("session")
+        return self._network
+
+    def _with_room(self, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return new tokens of the sequence, checked, after growing the caches for them."""
+        network = self._open()
+        ids = check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary)
+        total, held = self._length + len(ids), self._caches
+        capacity = held[0].shape[-2]
+        if total > capacity:
+            self._caches = _new_caches(network, min(max(total, 2 * capacity), network.context_window))
+            self._take(held, self._length)
+        return np.array(ids, dtype=np.int64)
+
+    def _take(self, caches: list[Floats], length: int) -> None:
+        """Copy the first ``length`` tokens of other caches."""
+        for mine, theirs in zip(self._caches, caches, strict=True):
+            mine[..., :length, :] = theirs[..., :length, :]
 
     def extend(self, token_ids: Sequence[int]) -> Floats:
         """Append tokens; return the logits after the last. An error does not change the sequence.
@@ -285,6 +361,13 @@ class DecoderSession(NumpySession[Network]):
         mixed: Floats = (scores @ values[index, :, :stop]).reshape(config.heads, count, width)
         result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1)
         return result
+
+
+def _new_caches(network: Network, capacity: int) -> list[Floats]:
+    """Return empty caches of so many tokens, for keys and for values."""
+    config = network.config
+    shape = (config.layers, config.kv_heads, capacity, config.head_dim)
+    return [np.empty(shape, np.float32), np.empty(shape, np.float32)]
 
 
 def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[int]]]) -> list[Floats]:
