@@ -59,7 +59,7 @@ def require_whole(generation: Generation | Finish, params: GenerateParams) -> No
     Raises:
         BudgetError: the token budget ran out inside the structured answer.
     """
-    if generation.cut and (params.json_mode is not None or params.response_schema is not None):
+    if generation.cut and params.json_mode is not None:
         places = ", ".join(pointer or "(root)" for pointer in generation.cut)
         raise BudgetError(f"the token budget ran out inside the answer, at {places}", hint="raise max_tokens")
 

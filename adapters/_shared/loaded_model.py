@@ -146,9 +146,9 @@ class LoadedModel:
             schema = None if shape.json_mode is None else closed(schema_of(output_type))
         chosen, allowed = tool_choice(choice, [*map(tool_name, tools)])
         tool_set = self.tools([tool for tool in tools if tool_name(tool) in allowed])
-        if tool_set is not None:
-            return replace(params, tools=tool_set, tool_choice=chosen, response_schema=schema)
-        return params if schema is None else replace(params, json_mode=JsonMode(schema=schema))
+        if schema is not None:
+            params = replace(params, json_mode=JsonMode(schema=schema))
+        return params if tool_set is None else replace(params, tools=tool_set, tool_choice=chosen)
 
 
 def _require_model(model: Any) -> Model:

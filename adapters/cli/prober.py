@@ -423,7 +423,7 @@ def _request(check: str) -> tuple[str, dict[str, Any]] | None:
         "schema of a tool": ("Rate Oslo.", {"tools": ToolSet.from_any([_BOUNDED]), "tool_choice": "required"}),
         "strict tool under auto": ("Rate Oslo.", {"tools": ToolSet.from_any([_BOUNDED])}),
         _GUIDED: ("Say hello.", {"json_mode": JsonMode(schema=_object("n", {"type": "integer"}))}),
-        "tools and response_format": (weather, {"tools": tools, "response_schema": {"type": "object"}}),
+        "tools and response_format": (weather, {"tools": tools, "output_type": {"type": "object"}}),
         "reasoning and calls are parsed": (weather, called),
     }
     return found.get(check)

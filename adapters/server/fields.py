@@ -26,7 +26,7 @@ _OUT = "leave it out"
 #: Options that an answer follows: a field that means one of them, in the words of any library, is not left without
 #: effect. The hint is for a protocol that has no field with this meaning.
 _FOLLOWED: Mapping[str, str] = {
-    **dict.fromkeys(("output_type", "response_schema"), _SCHEMA),
+    "output_type": _SCHEMA,
     **dict.fromkeys(("grammar", "structured_outputs", "structural_tag"), "give it as grammar"),
     "max_tokens": "give the budget in the field of this protocol",
     "stop": "give the texts in the field of this protocol",

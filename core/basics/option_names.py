@@ -23,7 +23,10 @@ _ELSEWHERE: Mapping[str, tuple[str, str]] = {
         ("cfg", "ebnf", "gbnf", "guided_grammar", "lark"), ("grammar", "grammar=..., a Grammar or text in Lark or GBNF")
     ),
     **dict.fromkeys(
-        ("format", "guided_json", "json_schema", "output_schema", "response_format", "response_model", "schema"),
+        (
+            *("format", "guided_json", "json_schema", "output_schema"),
+            *("response_format", "response_model", "response_schema", "schema"),
+        ),
         ("output_type", _SHAPE),
     ),
     **dict.fromkeys(

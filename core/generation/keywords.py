@@ -38,7 +38,6 @@ class OtherOptions(TypedDict, total=False):
     equal_calls: bool
     empty_answer: bool
     other_spellings: bool
-    response_schema: Mapping[str, Any] | bool | type[Any] | None
     policy: Any
     tool_format: str | None
     on_budget: Literal["close", "error"]

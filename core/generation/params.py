@@ -271,7 +271,7 @@ class GenerateParams:
     output_type: Any = option(None, ANY, "answer", setting=False)
     """The shape of the answer. For JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a ``TypedDict``,
     ``Literal[...]``), a list of values to choose from, or a JSON Schema. For other text: a `Grammar`, or its text in
-    GBNF or Lark. It replaces ``json_mode``, ``grammar`` or (with tools) ``response_schema``; only one of these is
+    GBNF or Lark. With tools: of an answer without calls. It replaces ``json_mode`` or ``grammar``; only one of these is
     allowed."""
 
     json_mode: JsonMode | None = option(
@@ -281,7 +281,7 @@ class GenerateParams:
         setting=False,
         given="JsonMode | Literal[True] | None",
     )
-    """The answer is JSON; True: any JSON."""
+    """The answer is JSON; True: any JSON. With tools: an answer without calls is."""
 
     grammar: Grammar | None = option(None, _GRAMMAR, "answer", given="Grammar | str | Mapping[str, Any] | None")
     """The answer is a text of this grammar: a `Grammar`, or an argument of `Grammar.from_any`."""
@@ -318,11 +318,6 @@ class GenerateParams:
     """With ``tool_choice="auto"``, a text that begins as a call of a tool in the spelling of another family (JSON,
     ``<function=...>``, a call of Python; in a code fence or not) is held to the tool's schema and is a call, with a
     leniency in ``Message.leniencies``. False: it is text."""
-
-    response_schema: Mapping[str, Any] | bool | None = option(
-        None, ANY, "calls", setting=False, given="Mapping[str, Any] | bool | type[Any] | None"
-    )
-    """With tools: a text answer must be JSON of this schema."""
 
     policy: Any = option(None, ANY, "calls")
     """What may flow into which argument: a ``toolgrammar.tools.Policy`` of one role, its data, or the path of its file.

@@ -131,7 +131,7 @@ def barring_calls(params: GenerateParams, messages: Sequence[Message]) -> Genera
     ``tool_choice="none"``.
     """
     tools, choice = params.tools, params.tool_choice
-    is_shaped = not (params.json_mode is None and params.response_schema is None and params.grammar is None)
+    is_shaped = not (params.json_mode is None and params.grammar is None)
     if is_shaped or choice not in ("auto", "none") or (tools is not None and tools.names):
         return params
     tells = any(message.tool_calls or message.role == "tool" for message in messages)
@@ -157,14 +157,12 @@ class Planner:
             SchemaError: the schema cannot be enforced.
         """
         tools, mode = params.tools, params.json_mode
-        if params.grammar is not None and (mode is not None or params.response_schema is not None):
-            raise _excluded("grammar", "json_mode" if mode is not None else "response_schema")
-        if mode is not None and params.response_schema is not None:
-            raise _excluded("json_mode", "response_schema")
+        if params.grammar is not None and mode is not None:
+            raise _excluded("grammar", "json_mode")
         if tools is not None and tools.names and params.tool_choice != "none":
             plan = self._with_tools(params, tools, tool_format)
             return replace(plan, may_end=True, may_be_empty=True) if empty and not plan.is_json else plan
-        is_shaped = not (params.response_schema is None and mode is None and params.grammar is None)
+        is_shaped = not (mode is None and params.grammar is None)
         if tools is not None and params.tool_choice == "none" and tool_format is not None and not is_shaped:
             # Text without calls: no call may begin in it.
             return replace(self._with_tools(params, tools, tool_format), may_be_empty=empty)
@@ -173,8 +171,6 @@ class Planner:
                 f"tool_choice is {params.tool_choice!r}, and there are no tools",
                 hint="give tools, or tool_choice='auto'",
             )
-        if params.response_schema is not None:
-            mode = JsonMode(schema=params.response_schema)
         if mode is not None and mode.constrained_decoding:
             return self._json(mode, params)
         if params.grammar is not None:
@@ -204,18 +200,16 @@ class Planner:
         text). Raise ModelError for options that exclude tools."""
         if params.grammar is not None:
             raise _excluded("tools", "grammar")
-        schema: Any = params.response_schema
-        if params.json_mode is not None:
-            if params.json_mode.grammar is not None or not params.json_mode.constrained_decoding:
-                raise _excluded("tools", "this json_mode")
-            schema = params.json_mode.schema
-        choice = params.tool_choice
+        mode, schema, choice = params.json_mode, None, params.tool_choice
         response_values: Mapping[str, Any] = {}
-        if isinstance(schema, LiveShape):
-            response_values = schema.sources
-            choice, schema = self._answer_or_calls(schema, tools, choice)
-        elif params.json_mode is not None:
-            schema = schema_of_mode(params.json_mode, is_written=True)
+        if mode is not None:
+            if mode.grammar is not None or not mode.constrained_decoding:
+                raise _excluded("tools", "this json_mode")
+            if isinstance(mode.schema, LiveShape):
+                response_values = mode.schema.sources
+                choice, schema = self._answer_or_calls(mode.schema, tools, choice)
+            else:
+                schema = schema_of_mode(mode, is_written=True)
         others = params.other_spellings and params.tool_choice == "auto" and schema is None
         make_grammar = partial(
             tools.grammar,
@@ -398,9 +392,9 @@ def _require_known(given: Collection[str]) -> None:
 
 
 def _with_shape(params: GenerateParams) -> GenerateParams:
-    """Return the parameters with ``output_type`` as ``grammar``, ``json_mode`` or ``response_schema``."""
+    """Return the parameters with ``output_type`` as ``grammar`` or ``json_mode``."""
     shape = params.output_type
-    for name in ("grammar", "json_mode", "response_schema"):
+    for name in ("grammar", "json_mode"):
         if getattr(params, name) is not None:
             raise _excluded("output_type", name)
     if isinstance(shape, str) and _RULE.search(shape):  # a grammar as text
@@ -412,8 +406,6 @@ def _with_shape(params: GenerateParams) -> GenerateParams:
         raise ModelError(f"output_type is {shape!r}", hint=hint)
     if isinstance(shape, Grammar):
         return replace(params, output_type=None, grammar=shape)
-    if params.tools is not None:
-        return replace(params, output_type=None, response_schema=schema_of(shape))
     return replace(params, output_type=None, json_mode=JsonMode(schema=shape))
 
 
@@ -516,5 +508,5 @@ def adapter_of(shape: Any) -> Any:
 def _excluded(one: str, other: str) -> ModelError:
     return ModelError(
         f"{one} and {other} exclude each other",
-        hint="give one of them; beside tools, response_schema is the shape of a text answer",
+        hint="give one of them; beside tools, output_type is the shape of an answer without calls",
     )

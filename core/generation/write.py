@@ -224,8 +224,6 @@ def _schemas(params: GenerateParams) -> dict[str | None, Any]:
         mode, grammar = params.json_mode, params.json_mode.grammar
         shown = shown_schema(mode.schema, additional_properties=mode.additional_properties)
         schemas[None] = shown if grammar is None else grammar.schema
-    elif params.response_schema is not None:
-        schemas[None] = shown_schema(params.response_schema)
     elif params.grammar is not None:
         schemas[None] = params.grammar.schema
     return schemas

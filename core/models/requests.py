@@ -57,22 +57,19 @@ def request_of(prompt: Prompt, params: GenerateParams | None, options: Any, *, l
         ModelError: the prompt is not one, or an option is wrong or unknown.
     """
     resolved = resolve_params(params, options)
-    shape = _shape(resolved, options.get("output_type", params and params.output_type))
-    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live, shape=shape))
+    messages = conversation_of(prompt, resolved.prefix)
+    return in_conversation(Request(messages, resolved, live=live, shape=_shape(resolved)))
 
 
-def _shape(params: GenerateParams, output_type: Any = None) -> Any:
+def _shape(params: GenerateParams) -> Any:
     """Return the shape of the answer to a request; None: text.
 
     Args:
         params: the checked options, in which ``output_type`` became another one.
-        output_type: as the caller gave it.
     """
     if params.json_mode is not None:
         mode: Any = params.json_mode
         return mode.grammar or (True if mode.schema is None else mode.schema)
-    if params.response_schema is not None:
-        return params.response_schema if output_type is None else output_type
     return params.grammar
 
 
@@ -131,8 +128,7 @@ def requests_of(
     for one in many:
         if id(one) not in made:
             resolved = resolve_params(one, options)
-            shape = _shape(resolved, options.get("output_type", one and one.output_type))
-            made[id(one)] = Request((), resolved, live=False, shape=shape)
+            made[id(one)] = Request((), resolved, live=False, shape=_shape(resolved))
     each = [(prompt, made[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
     return [
         in_conversation(replace(request, messages=conversation_of(prompt, request.params.prefix)))
@@ -148,15 +144,13 @@ def in_conversation(request: Request) -> Request:
     if bind is not None and (bound := bind(messages)) is not params.tools:
         params = replace(params, tools=bound)
     mode: Any = params.json_mode
-    asked = params.response_schema if mode is None else mode.schema
+    asked = None if mode is None else mode.schema
     if asked is not None:
         try:
             shape = live_shape(asked, schema_of(asked), messages)
         except ToolGrammarError:
             shape = asked  # the plan of the request has the error
-        if shape is not asked and mode is None:
-            params = replace(params, response_schema=shape)
-        elif shape is not asked:
+        if shape is not asked:
             params = replace(params, json_mode=replace(mode, schema=shape))
     return request if params is request.params else replace(request, params=params)
 

@@ -13,7 +13,7 @@ from ...errors import LiveValuesError, ModelError, ParseError, ToolGrammarError
 from ...generation.live_shape import LiveShape, plain_shape
 from ...generation.mismatch import where_it_stops
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
-from ...generation.plan import Planner, schema_of, schema_of_mode
+from ...generation.plan import Planner, schema_of_mode
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
 from ...json import dump_json, read_json
@@ -98,29 +98,25 @@ class Task:
         if given and plain.tool_choice != "none":
             if grammar is not None or free or (mode is not None and mode.grammar is not None):
                 raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
-            if params.response_schema is not None and mode is not None:
-                raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
             check_tool_choice(params.tool_choice, tools.names)
             if (require := getattr(tools, "require_offered", None)) is not None:
                 require(params.tool_choice)
         else:
             planner.plan(plain, None)
-        asked = params.response_schema if mode is None else mode.schema
+        asked = None if mode is None else mode.schema
         live = asked if isinstance(asked, LiveShape) else None
-        schema = schema_of(params.response_schema) if params.response_schema is not None else None
+        schema = None if grammar is None else grammar.schema
         if mode is not None:
             grammar = mode.grammar or grammar
             schema = schema_of_mode(mode) if mode.grammar is None else mode.grammar.schema
-            repair = mode.repair
-        if schema is None and grammar is not None and mode is None:
-            schema = grammar.schema
+            repair = repair if given else mode.repair
         if given and plain.tool_choice != "none" and schema is not None:
             try:
                 planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=live or schema, strict=False)), None)
             except LiveValuesError:  # the conversation has no values for the answer, so that only calls are left
                 if params.tool_choice != "auto":
                     raise
-                params = replace(params, tool_choice="required", response_schema=None, json_mode=None)
+                params = replace(params, tool_choice="required", json_mode=None)
                 schema = live = mode = None
         allowed = tools if given and params.tool_choice != "none" else None
         if not free:

@@ -57,7 +57,6 @@ def calling(params: GenerateParams, names: Sequence[str], spent: int) -> Generat
         tools=params.tools.subset(names),
         tools_in_prompt="schemas",
         tool_choice=names[0] if is_one else "required",
-        response_schema=None,
         json_mode=None,
         max_tokens=budget,
     )

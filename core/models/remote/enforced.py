@@ -59,7 +59,7 @@ async def has_plugin(transport: Transport, model: str) -> bool:
 def asks_callables(params: GenerateParams) -> bool:
     """Return True if values of a request come from callables, which do not leave this process."""
     asked = getattr(params.tools, "live_places", None)
-    shape: Any = params.response_schema if params.json_mode is None else params.json_mode.schema
+    shape: Any = params.json_mode and params.json_mode.schema
     is_asked = asked is not None and params.tool_choice != "none" and bool(asked(True))
     return is_asked or (isinstance(shape, LiveShape) and bool(shape.places(True)))
 

@@ -120,7 +120,7 @@ class Clerk(ScriptedModel):
                 return _call(name, {"answer": ANSWER})
             if "total" in tool.parameters.get("properties", {}):
                 return _call(name, OFFER)
-        if any(each is not None for each in (params.output_type, params.json_mode, params.response_schema)):
+        if any(each is not None for each in (params.output_type, params.json_mode)):
             return json.dumps(OFFER)
         return ANSWER
 

@@ -103,7 +103,7 @@ SAY = {"type": "object", "properties": {"say": {"type": "string"}}, "required": 
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("call", {"tool_choice": "required"}),
     ("call", {"tool_choice": "get_weather"}),
-    ("json", {"response_schema": SAY, "tool_choice": "none"}),
+    ("json", {"output_type": SAY, "tool_choice": "none"}),
     ("text", {"tool_choice": "auto"}),
 )
 

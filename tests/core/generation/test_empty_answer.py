@@ -42,7 +42,7 @@ def test_an_answer_after_a_result_may_be_empty(name: str) -> None:
         (ANSWERED, {"empty_answer": False}),
         (ANSWERED, {"tool_choice": "required"}),
         (ANSWERED, {"tool_choice": "none"}),
-        (ANSWERED, {"response_schema": {"type": "integer"}}),
+        (ANSWERED, {"output_type": {"type": "integer"}}),
         (ANSWERED[:1], {}),
         ([*ANSWERED, Message("user", "And now?")], {}),
     ],

@@ -518,7 +518,7 @@ def test_a_model_in_ollamas_store(tmp_path: Path, path: Path, monkeypatch: pytes
     monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
     with load_model("gguf:ollama/tiny:1b") as model, load_model(f"gguf:{path}") as same:
         assert model.name == "ollama/tiny:1b"
-        wrote = [each.generate("x", response_schema=SCHEMA, max_tokens=60, seed=1) for each in (model, same)]
+        wrote = [each.generate("x", output_type=SCHEMA, max_tokens=60, seed=1) for each in (model, same)]
     assert wrote[0].text == wrote[1].text and json.loads(wrote[0].text)
 
 

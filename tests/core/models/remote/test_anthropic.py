@@ -329,7 +329,7 @@ def test_answers_in_json() -> None:
     sent = server.asked[0]["output_config"]["format"]
     assert sent["schema"]["properties"]["stars"] == {"type": "integer", "description": "{maximum: 5}"}
     server = Anthropic([text('{"stars": 5}')])
-    answer = server.model().generate("Rate", tools=TOOLS, response_schema=closed)
+    answer = server.model().generate("Rate", tools=TOOLS, output_type=closed)
     assert (answer.form, answer.text) == ("strict tools + json_schema", '{"stars": 5}')
     assert answer.left_out[-1] == "response/properties/stars/maximum"
     server = Anthropic([text('{"a": 1, "b": 2}')])  # an open object cannot be said
@@ -349,7 +349,7 @@ def test_a_schema_that_is_too_large_goes_into_the_prompt() -> None:
     def reply(body: dict[str, Any]) -> Any:
         return refusal(TOO_LARGE) if "output_config" in body or strict_names(body) else [text('{"a": "b"}')]
 
-    answer = Anthropic(reply).model().generate("Go", tools=TOOLS, response_schema=closed)
+    answer = Anthropic(reply).model().generate("Go", tools=TOOLS, output_type=closed)
     assert (answer.form, answer.text) == ("tools", '{"a": "b"}')
     answer = Anthropic(reply).model().generate("Go", json_mode=JsonMode(schema=closed))
     assert (answer.form, answer.text) == ("prompt", '{"a": "b"}')

@@ -131,7 +131,7 @@ def test_strict_tools_and_json() -> None:
     assert "weather/properties/days/maximum" in answer.left_out
     assert server.asked[0]["toolConfig"]["toolChoice"] == {"tool": {"name": "weather"}}
     server = Bedrock([text('{"a": "b"}')])
-    answer = server.model().generate("Go", tools=TOOLS, response_schema=CLOSED)
+    answer = server.model().generate("Go", tools=TOOLS, output_type=CLOSED)
     assert (answer.form, answer.text) == ("strict tools + json_schema", '{"a": "b"}')
     sent = server.asked[0]["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"]
     assert json.loads(sent) == CLOSED

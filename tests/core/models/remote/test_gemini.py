@@ -261,7 +261,7 @@ def test_answers_in_json() -> None:
     config = server.asked[0]["generationConfig"]
     assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", CLOSED)
     server = Google([text('{"a": "b"}')])
-    answer = server.model().generate("Go", tools=TOOLS, response_schema=CLOSED)
+    answer = server.model().generate("Go", tools=TOOLS, output_type=CLOSED)
     assert (answer.form, answer.text) == ("strict tools + json_schema", '{"a": "b"}')
 
     def reply(body: dict[str, Any]) -> Any:
@@ -270,7 +270,7 @@ def test_answers_in_json() -> None:
         return refusal(said) if both else [text('{"a": "b"}')]
 
     server = Google(reply)
-    answer = server.model().generate("Go", tools=TOOLS, response_schema=CLOSED)
+    answer = server.model().generate("Go", tools=TOOLS, output_type=CLOSED)
     assert (answer.form, answer.text) == ("strict tools", '{"a": "b"}')
     assert "JSON Schema" in server.asked[-1]["systemInstruction"]["parts"][0]["text"]
     answer = Google([text("[1]")]).model().generate("Go", json_mode=JsonMode(schema={"type": "array"}))

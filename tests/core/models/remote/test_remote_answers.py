@@ -153,11 +153,11 @@ def test_answers_beside_tools(serve: Any, complete: Any) -> None:
     """With tools and a response schema, an answer is valid calls or valid JSON."""
     tools = ToolSet.from_any([{"name": "look", "parameters": {"type": "object", "properties": {}}}])
     server = serve("Fine!", json.dumps(GOOD))
-    answer = server.model().generate("Who?", tools=tools, response_schema=SCHEMA)
+    answer = server.model().generate("Who?", tools=tools, output_type=SCHEMA)
     assert (json.loads(answer.text), answer.tool_calls, answer.attempts) == (GOOD, (), 2)
     assert "response_format" in server.asked[0]
     other = serve(complete(None, ("look", {})))
-    assert other.model(server="vllm").generate("Who?", tools=tools, response_schema=SCHEMA).tool_calls
+    assert other.model(server="vllm").generate("Who?", tools=tools, output_type=SCHEMA).tool_calls
     assert "response_format" not in other.asked[0]  # there it would forbid calls
     assert "JSON Schema" in other.asked[0]["messages"][0]["content"]
 

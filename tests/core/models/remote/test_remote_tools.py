@@ -245,7 +245,7 @@ def test_no_calls_in_text_where_none_is_allowed(serve: Any, live: bool) -> None:
     assert "All right." in text and "tool_call" not in text
     assert "tools" not in server.asked[0] and "no tool may be called" in server.asked[1]["messages"][-1]["content"]
     # What is JSON, or has a form of its own, may hold any text.
-    answer = serve(json.dumps(written)).model().generate("Go", tools=TOOLS, tool_choice="none", response_schema=True)
+    answer = serve(json.dumps(written)).model().generate("Go", tools=TOOLS, tool_choice="none", output_type=True)
     assert json.loads(answer.text) == written
 
 

@@ -36,7 +36,7 @@ OTHER: dict[str, Any] = {
 #: Options that say what the answer is, or what is made of it: they are read by the form of a request, or after it.
 HERE = {
     *("tools", "tool_choice", "tool_format", "parallel_tool_calls", "equal_calls", "tools_in_prompt", "empty_answer"),
-    *("output_type", "response_schema", "json_mode", "grammar", "other_spellings", "thinking_markers", "on_budget"),
+    *("output_type", "json_mode", "grammar", "other_spellings", "thinking_markers", "on_budget"),
     *("jump_forward", "cancel", "timeout", "policy"),
 }
 

@@ -106,7 +106,6 @@ def test_two_shapes_exclude_each_other() -> None:
     others: list[dict[str, Any]] = [
         {"json_mode": JsonMode()},
         {"grammar": Grammar.literal("a")},
-        {"response_schema": True},
     ]
     for other in others:
         with pytest.raises(ModelError, match=r"output_type and .* exclude each other"):

@@ -93,7 +93,7 @@ def test_grammars_formats_and_answers_beside_tools_are_constrained_at_once(serve
     answer = model.generate("Go", grammar=Grammar.from_regex("yes|no"))
     assert (answer.text, answer.form, answer.guarantee) == ("yes", "structural tag", "constrained")
     server = serve('{"n": 12}')
-    answer = server.model(server=kind).generate("Go", tools=TOOLS, response_schema=SCHEMA)
+    answer = server.model(server=kind).generate("Go", tools=TOOLS, output_type=SCHEMA)
     assert (answer.text, answer.form, answer.guarantee) == ('{"n": 12}', "structural tag", "constrained")
     grammar = grammar_in(tag_of(kind, server.asked[0]))
     assert grammar.matches('{"n": 12}') and grammar.matches(CALL) and not grammar.matches('{"n": 2}')
