@@ -102,7 +102,7 @@ class Source:
     def _starts(self) -> dict[str, int]:
         from toolgrammar.core.generation import values_of
 
-        return {} if self.text is None else {value.pointer(): value.start for value in values_of(self.text)}
+        return {} if self.text is None else {value.pointer: value.start for value in values_of(self.text)}
 
     def place(self, pointer: str | None, keyword: str | None = None) -> tuple[int, int] | None:
         """Return line and column of a place in the schema's file, from 1; None if they are not known."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..language.node_kinds import CONTROL
 from ..language.reading_marks import RAW
@@ -17,13 +15,61 @@ if TYPE_CHECKING:
     from ..grammar import Grammar
 
 #: Values that are no strings and no numbers, in JSON and Python.
-_LITERALS = frozenset({b"true", b"false", b"null", b"True", b"False", b"None"})
+_LITERALS = frozenset({"true", "false", "null", "True", "False", "None"})
+
+#: Characters with which a number begins.
+_NUMBERS = "-0123456789"
 
 #: Roles of text that is a value, not a name or a bracket.
 VALUES = ("string", "number", "literal")
 
 
-class CallPlaces:
+class ValuePlaces:
+    """Finds the values of a text by their places.
+
+    Args:
+        values: the values, in the order of their beginnings.
+        text: the text in which they were read.
+        index: the place of each index of that text, and of its end.
+    """
+
+    def __init__(self, values: Sequence[ReadValue], text: str | bytes, index: Sequence[int]) -> None:
+        self._values = values
+        self._text: Any = text
+        self._index = index
+        self._starts = [index[value.start] for value in values]
+
+    def found_at(self, place: int) -> tuple[str, TokenRole]:
+        """Return the JSON pointer of the innermost value at a place, and the role of the text there: ``name`` (of a
+        member of that value), ``string``, ``number``, ``literal`` or ``structure``."""
+        number = bisect_right(self._starts, place) - 1
+        if number < 0:
+            return "", "structure"
+        value = self._values[number]
+        while self._end(value) <= place and value.parent is not None:
+            value = value.parent
+        index = self._index
+        name = bisect_right(value.names, place, key=lambda name: index[name[0]]) - 1
+        if name >= 0 and place < index[value.names[name][1]]:
+            return value.pointer, "name"
+        return value.pointer, self._role(value)
+
+    def _end(self, value: ReadValue) -> int:
+        return self._index[value.end]  # -1: that of the text
+
+    def _role(self, value: ReadValue) -> TokenRole:
+        if value.form == RAW or value.parts is not None or value.is_object:
+            return "string" if value.form == RAW else "structure"
+        is_whole = value.end >= 0
+        written = self._text[value.start : value.end] if is_whole else self._text[value.start :]
+        text = (written if isinstance(written, str) else written.decode("utf-8", "replace")).strip()
+        if text[:1] in _NUMBERS and text:
+            return "number"
+        is_literal = text in _LITERALS if is_whole else text and any(word.startswith(text) for word in _LITERALS)
+        return "literal" if is_literal else "string"
+
+
+class CallPlaces(ValuePlaces):
     """The places of one call, as indices in the raw text of an answer.
 
     Args:
@@ -38,37 +84,14 @@ class CallPlaces:
     """
 
     def __init__(self, call: ReadCall, text: bytes, index: Sequence[int]) -> None:
+        super().__init__(call.values, text, index)
         self.tool = call.tool or ""
         self.name = index[call.name[0]], index[call.name[1]]
-        self._values = call.values
-        self._text = text
-        self._index = index
-        self._starts = [index[value.start] for value in call.values]
         self.arguments = (self._starts[0], self._end(call.values[0])) if call.values else (0, 0)
 
     def at(self, place: int) -> tuple[str, TokenRole] | None:
-        """Return the JSON pointer of the innermost value at an index of the raw text, and the role of the text there:
-        ``name`` (of a member of that value), ``string``, ``number``, ``literal`` or ``structure``. None: the index is
-        not in the arguments."""
-        if not self.arguments[0] <= place < self.arguments[1]:
-            return None
-        value = self._values[bisect_right(self._starts, place) - 1]
-        while self._end(value) <= place and value.parent is not None:
-            value = value.parent
-        if any(self._index[start] <= place < self._index[end] for start, end in value.names):
-            return value.pointer, "name"
-        return value.pointer, self._role(value)
-
-    def _end(self, value: ReadValue) -> int:
-        return self._index[value.end]  # -1: that of the text
-
-    def _role(self, value: ReadValue) -> TokenRole:
-        if value.form == RAW or value.parts is not None or value.parent is None:
-            return "string" if value.form == RAW else "structure"
-        written = self._text[value.start : value.end] if value.end >= 0 else self._text[value.start :]
-        if written[:1] in b"-0123456789" and written:
-            return "number"
-        return "literal" if written.strip() in _LITERALS else "string"
+        """Do what `found_at` does; return None outside of the arguments."""
+        return self.found_at(place) if self.arguments[0] <= place < self.arguments[1] else None
 
 
 class AnswerReading:
@@ -95,6 +118,8 @@ class AnswerReading:
 
     def calls(self) -> list[CallPlaces]:
         """Return the places of the calls, in order."""
+        import numpy as np
+
         reader = Reader(self._make_grammar())
         for piece, is_control in self._pieces:
             if is_control:

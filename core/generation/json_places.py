@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..json import to_pointer
+from ..reading import ReadValue
+from .call_places import ValuePlaces
 
 if TYPE_CHECKING:
     from ..conversation.trace import TokenRole
@@ -28,42 +27,11 @@ _ENDED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false|null', re.DOTALL)
 _BEFORE = re.compile(r"[\s,:]*")
 
 
-@dataclass
-class Value:
-    """One value of a JSON text: its range in the text, and its path.
-
-    Attributes:
-        parent: the object or array that has it.
-        step: its name or index in the parent.
-        start: the index of its first character.
-        end: the index after its last character; the end of the text if it is incomplete.
-        size: number of its members or items.
-        names: first characters of the names of its members.
-        is_complete: its end is certain; that of a number at the end of the text is not.
-    """
-
-    parent: Value | None
-    step: str | int
-    start: int
-    end: int
-    size: int = 0
-    names: list[int] = field(default_factory=list)
-    is_complete: bool = False
-
-    def pointer(self) -> str:
-        """Return its JSON pointer."""
-        steps: list[str | int] = []
-        value = self
-        while value.parent is not None:
-            steps.append(value.step)
-            value = value.parent
-        return to_pointer(reversed(steps))
-
-
-def values_of(text: str) -> list[Value]:
-    """Return the values in a JSON text, in the order of their beginnings; the text may be truncated anywhere."""
-    values: list[Value] = []
-    parent: Value | None = None
+def values_of(text: str) -> list[ReadValue]:
+    """Return the values in a JSON text, in the order of their beginnings; the text may be truncated anywhere. A number
+    at its end is not whole."""
+    values: list[ReadValue] = []
+    parent: ReadValue | None = None
     key: str | None = None
     for match in _TOKEN.finditer(text):
         token = match.group()
@@ -71,24 +39,22 @@ def values_of(text: str) -> list[Value]:
             if parent is None:
                 break
             parent.end = match.end()
-            parent.is_complete = True
             parent = parent.parent
             continue
-        if parent is not None and text[parent.start] == "{" and key is None:
-            parent.names.append(match.start())
+        if parent is not None and parent.is_object and key is None:
+            parent.names.append(match.span())
             key = _string(token)
             continue
-        step = key if key is not None else parent.size if parent is not None else ""
-        value = Value(parent, step, match.start(), match.end())
+        inside = [] if parent is None or parent.parts is None else parent.parts
+        value = ReadValue(parent, key if key is not None else len(inside), match.start())
         values.append(value)
+        inside.append(value)
         key = None
-        if parent is not None:
-            parent.size += 1
         if token in "{[":
-            value.end = len(text)
+            value.parts, value.is_object = [], token == "{"
             parent = value
-        else:
-            value.is_complete = value.end < len(text) or _ENDED.fullmatch(token) is not None
+        elif match.end() < len(text) or _ENDED.fullmatch(token):
+            value.end = match.end()
     return values
 
 
@@ -100,55 +66,14 @@ def _string(token: str) -> str:
         return token.strip('"')
 
 
-class Places:
-    """Finds the value and the role of characters of a JSON text.
-
-    Args:
-        text: the text, which may be truncated anywhere.
-
-    Attributes:
-        values: its values, in the order of their beginnings.
-    """
+class JsonPlaces(ValuePlaces):
+    """Finds the value and the role of characters of a JSON text, which may be truncated anywhere."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
-        self.values = values_of(text)
-        self._starts = [value.start for value in self.values]
-        self._pointers: dict[int, str] = {}
+        super().__init__(values_of(text), text, range(len(text) + 1))
 
-    def at(self, offset: int) -> tuple[str, TokenRole]:
-        """Return the JSON pointer and the role of the text at a character.
-
-        Args:
-            offset: index of the character; white space, commas and colons from there are skipped.
-
-        Returns:
-            The pointer of the innermost value, and one of ``name`` (of a member of that value), ``string``, ``number``,
-            ``literal``, ``structure``.
-        """
-        ahead = _BEFORE.match(self._text, offset)
-        place = min(ahead.end() if ahead else offset, max(len(self._text) - 1, 0))
-        number = bisect_right(self._starts, place) - 1
-        if number < 0:
-            return "", "structure"
-        value: Value | None = self.values[number]
-        while value is not None and value.end <= place:
-            value = value.parent
-        value = value or self.values[0]
-        first = self._text[value.start]
-        if first in "{[":
-            before = bisect_right(value.names, place) - 1
-            is_name = before >= 0 and self._covers_name(value.names[before], place)
-            return self._pointer(value), "name" if is_name else "structure"
-        role: TokenRole = "string" if first == '"' else "number" if first in "-0123456789" else "literal"
-        return self._pointer(value), role
-
-    def _covers_name(self, start: int, place: int) -> bool:
-        match = _TOKEN.match(self._text, start)
-        return match is not None and place < match.end()
-
-    def _pointer(self, value: Value) -> str:
-        pointer = self._pointers.get(value.start)
-        if pointer is None:
-            pointer = self._pointers[value.start] = value.pointer()
-        return pointer
+    def at(self, place: int) -> tuple[str, TokenRole]:
+        """Return the JSON pointer and the role of the text at a character; white space, commas and colons from there
+        are skipped."""
+        ahead = _BEFORE.match(self._text, place)
+        return self.found_at(min(ahead.end() if ahead else place, max(len(self._text) - 1, 0)))

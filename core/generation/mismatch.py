@@ -10,7 +10,7 @@ from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
 from ..masks.matcher import Matcher
 from ..masks.promised import take
-from .json_places import Places
+from .json_places import JsonPlaces
 from .partial import partial
 from .tracer import describe
 
@@ -49,7 +49,7 @@ class Match:
             size += 1
         if size == len(text) and matcher.is_accepting:
             return cls(True, size)
-        pointer = Places(text[:size] + "?").at(size)[0]
+        pointer = JsonPlaces(text[:size] + "?").at(size)[0]
         return cls(False, size, _expected(matcher), pointer)
 
 

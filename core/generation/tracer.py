@@ -18,7 +18,7 @@ from ..conversation.events import ValueMass
 from ..conversation.trace import ForbiddenToken, How, TokenRole, Trace, TracedToken
 from ..json import resolve_local, unescape
 from .call_places import CallPlaces
-from .json_places import Places
+from .json_places import JsonPlaces
 from .logprobs import log_mass
 from .retokenise import common_prefix, may_say
 
@@ -358,7 +358,7 @@ class _Finder:
         self._text_starts = [start for start, _ in texts]
         self._schemas = schemas
         self._answer = answer
-        self._places = Places(raw[answer:]) if answer >= 0 else None
+        self._places = JsonPlaces(raw[answer:]) if answer >= 0 else None
         self._rules: dict[tuple[str | None, str], str] = {}
 
     def placed(self, token: TracedToken, begin: int) -> TracedToken:

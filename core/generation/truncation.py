@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from .json_places import Value, values_of
+from .json_places import values_of
 
 
 def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
@@ -34,16 +34,17 @@ def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, 
     Returns:
         The innermost value that is incomplete there, if any; and each value that begins there or later (not its parts).
     """
-    innermost: Value | None = None
-    forced: list[Value] = []
+    innermost: str | None = None
+    forced: list[str] = []
     for value in values_of(text):
         is_number = text[value.start] in "-0123456789"
+        end = value.end if value.end >= 0 else len(text)
         if value.start >= offset:
             if value.parent is None or value.parent.start < offset:
-                forced.append(value)
-        elif value.end > offset or (is_number and value.end == offset < len(text)):  # it could continue
-            innermost = value
-    return None if innermost is None else innermost.pointer(), tuple(value.pointer() for value in forced)
+                forced.append(value.pointer)
+        elif end > offset or (is_number and end == offset < len(text)):  # it could continue
+            innermost = value.pointer
+    return innermost, tuple(forced)
 
 
 def complete_pointers(text: str, since: int = 0) -> list[str]:
@@ -54,5 +55,5 @@ def complete_pointers(text: str, since: int = 0) -> list[str]:
         text: the text.
         since: values that end before this character are left out.
     """
-    complete = [value for value in values_of(text) if value.is_complete and value.end >= since]
-    return [value.pointer() for value in sorted(complete, key=lambda value: value.end)]
+    complete = [value for value in values_of(text) if value.end >= since]
+    return [value.pointer for value in sorted(complete, key=lambda value: value.end)]

@@ -24,7 +24,7 @@ from toolgrammar.core import (
     Trace,
     load_model,
 )
-from toolgrammar.core.generation.json_places import Places
+from toolgrammar.core.generation.json_places import JsonPlaces
 from toolgrammar.core.generation.tracer import describe, rule_at
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
@@ -319,10 +319,10 @@ def test_unfinished_json_has_places() -> None:
     """A text that breaks off anywhere still gives each character a place."""
     text = '{"a": {"b\\"c": [1, "x\\\\", tru'
     for end in range(len(text) + 1):
-        places = Places(text[:end])
+        places = JsonPlaces(text[:end])
         assert all(isinstance(places.at(offset)[0], str) for offset in range(end + 2))
-    assert Places(text).at(text.index("tru")) == ('/a/b"c/2', "literal")
-    assert Places(text).at(text.index('"b')) == ("/a", "name")
+    assert JsonPlaces(text).at(text.index("tru")) == ('/a/b"c/2', "literal")
+    assert JsonPlaces(text).at(text.index('"b')) == ("/a", "name")
 
 
 @pytest.mark.parametrize(
