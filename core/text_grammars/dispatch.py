@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import GrammarError, Place, UnsupportedSchemaError
+from ..errors import GrammarError, UnsupportedSchemaError
 from ..language.free_text import containing
 from ..language.terms import Terms
 from ..unicode.charset import CharSet
 from .expressions import Chars, Control, Expression, Intersection, Literal, Regular, Repeat, choice, sequence
+from .source import Source
 
 
 def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular:
@@ -22,30 +23,52 @@ def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular
     return Regular(("free text", words, most), build)
 
 
-def any_tokens(excluding: Iterable[Control | Literal], least: int) -> Expression:
-    """Return text without the excluded tokens: a sound subset of the sequences of any other tokens.
+def read_other_tokens(
+    source: Source,
+    excluded: Sequence[Control | Literal],
+    start: int,
+    written: str,
+    narrowed: list[UnsupportedSchemaError] | None,
+) -> Expression:
+    """Read the ``*`` or ``+`` that has to follow what stands for all tokens but some; return text without the excluded
+    tokens: a sound subset of the sequences of any other tokens.
 
     The text of an excluded token does not occur, in whatever tokens it is spelled. Control tokens are left out, because
     the sequences would include all of them, the prompt's own marks too.
 
     Args:
-        excluding: the excluded tokens.
-        least: the minimum number of tokens, 0 or 1.
+        source: the grammar, after what stands for the tokens.
+        excluded: the excluded tokens.
+        start: where that begins.
+        written: how it is written, for errors.
+        narrowed: gets the report of what is left out; None: nothing may be left out.
+
+    Raises:
+        GrammarError: nothing is repeated, or nothing may be left out.
     """
-    free = free_text(token.text for token in excluding if isinstance(token, Literal))
-    return Intersection((free, Repeat(Chars(CharSet.full()), least, None))) if least else free
-
-
-def left_out_of_tokens(excluding: Iterable[Control | Literal], place: Place) -> UnsupportedSchemaError:
-    """Return the report of the texts that `any_tokens` leaves out."""
-    words = sorted({token.text for token in excluding if isinstance(token, Literal)})
+    if source.peek() not in ("*", "+"):
+        source.fail(
+            "a single token of many cannot be enforced: other tokens may have the same text",
+            at=start,
+            hint=f"write {written}* or {written}+, which is free text, or a character class",
+        )
+    if narrowed is None:
+        source.fail("any token cannot be enforced, only any text", at=start, hint="write a character class")
+    words = sorted({token.text for token in excluded if isinstance(token, Literal)})
     spelled = f", and texts that contain {' or '.join(map(repr, words))}, spelled as other tokens" if words else ""
-    return UnsupportedSchemaError(
-        "token exclusions apply to text",
-        hint="list the allowed control tokens",
-        place=place,
-        left_out=f"control tokens that the grammar does not name there{spelled}",
+    narrowed.append(
+        UnsupportedSchemaError(
+            "token exclusions apply to text",
+            hint="list the allowed control tokens",
+            place=source.place(start),
+            left_out=f"control tokens that the grammar does not name there{spelled}",
+        )
     )
+    free = free_text(words)
+    if source.take("*"):
+        return free
+    source.take("+")
+    return Intersection((free, Repeat(Chars(CharSet.full()), 1, None)))
 
 
 def dispatch(

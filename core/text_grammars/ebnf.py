@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ..errors import GrammarError, UnsupportedSchemaError
 from ..unicode.charset import CharSet
-from .dispatch import any_tokens, dispatch, left_out_of_tokens
+from .dispatch import dispatch, read_other_tokens
 from .expressions import (
     EMPTY_TEXT,
     Chars,
@@ -342,7 +342,9 @@ class _EbnfReader:
         if source.peek() == '"':
             return Literal(self._string())
         if source.take("!"):
-            return self._other_tokens(start)
+            excluded = [self._token_named(start)]  # !<token>* or !<token>+
+            source.match(_SPACE)
+            return read_other_tokens(source, excluded, start, "!<token>", None if self._is_exact else self.narrowed)
         if source.peek() == "<":
             return self._token_named(start)
         match = _NAME.match(source.text, start)
@@ -372,23 +374,6 @@ class _EbnfReader:
         return text
 
     # -- tokens ----------------------------------------------------------------------------------------------------
-
-    def _other_tokens(self, start: int) -> Expression:
-        """Read the rest of ``!<token>*`` or ``!<token>+``."""
-        source = self._source
-        excluded = self._token_named(start)
-        source.match(_SPACE)
-        if source.peek() not in ("*", "+"):
-            source.fail(
-                "a single excluded token cannot be enforced: other tokens may have the same text",
-                at=start,
-                hint="write !<token>* or !<token>+, which is free text, or a character class",
-            )
-        if self._is_exact:
-            source.fail("tokens are not allowed in a string", at=start, hint="write a character class")
-        self.narrowed.append(left_out_of_tokens([excluded], source.place(start)))
-        least = 0 if source.take("*") else int(source.take("+"))
-        return any_tokens([excluded], least)
 
     def _token_named(self, start: int) -> Control | Literal:
         """Read a token, ``<[id]>`` or ``<text>``; return its expression."""

@@ -13,7 +13,7 @@ from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSche
 from ..regex.foreign import to_ecma
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
-from .dispatch import any_tokens, left_out_of_tokens
+from .dispatch import read_other_tokens
 from .ebnf import MAX_NESTING, character
 from .expressions import (
     Buildable,
@@ -339,7 +339,7 @@ class ExpressionReader:
 
     def _token(self, start: int) -> Expression:
         """Read a token by its name or its ids, ``<[1,3-5]>``; or, as ``<[*]>`` and ``<[^...]>``, all or all others,
-        which may only be repeated (`_other_tokens`)."""
+        which may only be repeated (`read_other_tokens`)."""
         source = self.source
         if self._in_terminal:
             source.fail("a terminal cannot contain a token", hint="name the token in a rule, in lower case")
@@ -368,23 +368,10 @@ class ExpressionReader:
             except GrammarError as error:
                 source.fail(error.message, at=start, hint=error.hint)
         self._named += found
-        return self._other_tokens(found, start) if is_other else choice(*found)
-
-    def _other_tokens(self, excluded: Sequence[Control | Literal], start: int) -> Expression:
-        """Read the ``*`` or ``+`` that has to follow ``<[*]>`` or ``<[^...]>``; the repetition is narrowed to text
-        (`any_tokens`), which is reported."""
-        source = self.source
+        if not is_other:
+            return choice(*found)
         self._space()
-        if source.peek() not in ("*", "+"):
-            source.fail(
-                "a single arbitrary token cannot be enforced: other tokens may have the same text",
-                at=start,
-                hint="write <[*]>* or <[*]>+, which is free text, or a pattern",
-            )
-        if self.is_exact:
-            source.fail("any token cannot be enforced, only any text", at=start, hint="write /(?s:.*)/")
-        self.narrowed.append(left_out_of_tokens(excluded, source.place(start)))
-        return any_tokens(excluded, 0 if source.take("*") else int(source.take("+")))
+        return read_other_tokens(source, found, start, "<[*]>", None if self.is_exact else self.narrowed)
 
     def _json(self) -> Any:
         """Read a JSON value."""

@@ -338,7 +338,7 @@ def test_any_tokens() -> None:
         ('start: %json {"type": "array",}', "expected JSON", 1, 31),
         ('start: "x" %json {"type": "foo"}', "schema is refused", 1, 12),
         ("start: <[5]>", "depends on the vocabulary", 1, 8),
-        ("start: <[*]>", "a single arbitrary token", 1, 8),
+        ("start: <[*]>", "a single token of many", 1, 8),
         ("start: <[^5]>*", "depends on the vocabulary", 1, 8),
         ("start: <[^*]>*", "expected ids", 1, 8),
         ("start: @other", "other grammar files", 1, 8),
