@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from toolgrammar.tools import ToolSet
     from toolgrammar.tools.mcp import McpServer
 
-#: Members of a dict that is a tool, or holds tools; a dict with none of them is a JSON Schema.
-_OF_TOOLS = {"openapi", "swagger", "tools", "functions", "function", "function_declarations", "functionDeclarations"}
+#: Members of a document that describes operations, whatever it has beside them.
+_OF_DOCUMENTS = {"openapi", "swagger"}
+
+#: Members of a dict that is a tool, or holds tools.
+_OF_TOOLS = {"tools", "functions", "function", "function_declarations", "functionDeclarations"}
 _OF_TOOLS |= {"parameters", "inputSchema", "input_schema"}
 
-#: Keywords that only a JSON Schema has beside them.
+#: Keywords that only a JSON Schema has beside such members.
 _OF_SCHEMAS = {"$schema", "$ref", "$defs", "definitions", "properties", "required", "allOf", "anyOf", "oneOf", "enum"}
 
 #: Endings of files that hold no JSON.
@@ -65,10 +68,8 @@ def tools_or_schema(name: str) -> ToolSet | Source:
         return Source(name, found) if _is_schema(found) or isinstance(found, bool) else found
     source = load(name)
     value = source.schema
-    if isinstance(value, Mapping):
-        is_tools = not _OF_TOOLS.isdisjoint(value) and _OF_SCHEMAS.isdisjoint(value)
-    else:
-        is_tools = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    is_list = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
+    is_tools = is_list or (isinstance(value, Mapping) and not _is_schema(value))
     return _tools_of(name, value) if is_tools else source
 
 
@@ -78,7 +79,10 @@ def _is_server(name: str) -> bool:
 
 
 def _is_schema(value: Any) -> bool:
-    return isinstance(value, Mapping) and _OF_TOOLS.isdisjoint(value)
+    """Return whether a value is a JSON Schema, and neither tools nor a document that describes them."""
+    if not isinstance(value, Mapping) or not _OF_DOCUMENTS.isdisjoint(value):
+        return False
+    return _OF_TOOLS.isdisjoint(value) or not _OF_SCHEMAS.isdisjoint(value)
 
 
 def _read(name: str) -> Any:

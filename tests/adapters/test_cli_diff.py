@@ -19,6 +19,7 @@ from .test_cli_schemas import invoke
 READ = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 OLD = {"tools": [{"name": "read", "inputSchema": READ}, {"name": "gone", "inputSchema": {"type": "object"}}]}
 WIDER = {"type": "object", "properties": {**READ["properties"], "head": {"type": "integer"}}}  # type: ignore[dict-item]
+SWAGGER = {"swagger": "2.0", "paths": {"/a": {"get": {"operationId": "a"}}}, "definitions": {"A": {"type": "object"}}}
 SERVER = Path(__file__).parents[1] / "tools" / "mcp_server.py"
 
 
@@ -35,6 +36,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "unmarked.json": json.dumps({"type": "string", "not": {"pattern": "^xn--"}}),
         "one.py": 'def add(a: int, b: int = 0) -> int:\n    "Add."\n    return a + b\n',
         "two.py": 'def add(a: int, b: int) -> int:\n    "Add."\n    return a + b\n',
+        "swagger.json": json.dumps(SWAGGER),
+        "tools.json": json.dumps({"type": "object", "properties": {"a": {}}, "tools": 1}),
         "api.yaml": "openapi: 3.1.0\npaths:\n  /a:\n    get:\n      operationId: a\n",
     }
     for name, text in files.items():
@@ -65,6 +68,17 @@ def test_a_broken_call_is_shown(folder: Path) -> None:
 def test_last_line_counts_tools_or_the_schema(folder: Path, old: str, new: str, expected: str) -> None:
     """The last line says how many tools there are, or that it is one schema, and how many of each verdict."""
     assert invoke("diff", old, new)[1].splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "compared", "checked"),
+    [("swagger.json", "1 tool: 1 same", "1 checked"), ("tools.json", "1 schema: 1 same", "constrain nothing: tools")],
+)
+def test_commands_agree_on_what_a_schema_is(folder: Path, file: str, compared: str, checked: str) -> None:
+    """``diff`` and ``check`` take a document of operations for its tools, whatever it has beside them, and a schema
+    with a member of tools for a schema."""
+    assert compared in invoke("diff", file, file)[1]
+    assert checked in invoke("check", file)[1]
 
 
 def test_json_for_programs(folder: Path) -> None:
