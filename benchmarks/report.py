@@ -10,7 +10,6 @@ something would be.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections.abc import Callable
@@ -70,11 +69,12 @@ def written(page: str, results: Callable[[str], Result | None] = kept) -> str:
     return BLOCK.sub(anew, page)
 
 
-def main() -> int:
-    """Write the page and the picture, or say whether they are as the results are."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something would change")
-    options = parser.parse_args()
+def main(check: bool = False) -> int:
+    """Write the page and the picture, or say whether they are as the results are.
+
+    Args:
+        check: write nothing; exit with 1 if something would change
+    """
     texts = {page: written(page.read_text(encoding="utf-8")) for page in PAGES}
     if (result := kept("growth")) is not None:
         texts[PICTURE] = growth_picture(result)
@@ -82,8 +82,8 @@ def main() -> int:
         texts[COSTS] = costs_picture(result)
     stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     for path in stale:
-        if not options.check:
+        if not check:
             path.parent.mkdir(exist_ok=True)
             path.write_text(texts[path], encoding="utf-8")
-        print(f"{'stale' if options.check else 'written'}: {path.relative_to(HERE.parent)}")
-    return 1 if stale and options.check else 0
+        print(f"{'stale' if check else 'written'}: {path.relative_to(HERE.parent)}")
+    return 1 if stale and check else 0

@@ -12,7 +12,6 @@ without a sink (a recipient, participant, payee, user, channel or address) are n
 
 from __future__ import annotations
 
-import argparse
 import importlib.abc
 import importlib.machinery
 import json
@@ -164,11 +163,13 @@ def _values(calls: Sequence[Any]) -> str:
     return " ".join(str(value) for call in calls for value in call.args.values())
 
 
-def main() -> None:
-    """Print the counts and each exception."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="the folder into which agentdojo was installed")
-    found = suites(parser.parse_args().folder)
+def main(folder: Path) -> None:
+    """Print the counts and each exception.
+
+    Args:
+        folder: into which agentdojo was installed
+    """
+    found = suites(folder)
     writable = impossible = tasks = injections = 0
     for name, policy in policies().items():
         suite = Suite(found[name], policy)
@@ -184,7 +185,3 @@ def main() -> None:
         writable, tasks = writable + good, tasks + len(results)
         impossible, injections = impossible + safe, injections + len(attacks)
     print(f"all        {writable} of {tasks} tasks writable, {impossible} of {injections} injections impossible")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Do agents run tools with valid arguments only? Agents of real frameworks, with a model of noise, are let loose.
 
-    python -m benchmarks answers/agents_validity DATA [--runs 300] [--frameworks langchain] [--json FILE]
+    python -m benchmarks answers/agents_validity DATA [--runs 300] [--frameworks langchain]
 
 Each run gives an agent of the framework the question and the tools of one request of the Berkeley Function Calling
 Leaderboard (one JSON object a line: ``id``, ``question``, ``functions``) and a model that chooses at random among the
@@ -14,27 +14,21 @@ A framework is a module beside this one, ``agents_NAME.py``, with one function `
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.table import Table
-
-from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
-from benchmarks.shared.pool import end, spread
+from benchmarks.shared.pool import Counts, count
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = tuple(sorted(path.stem.removeprefix("agents_") for path in HERE.glob("agents_*.py")))
 FRAMEWORKS = tuple(name for name in FRAMEWORKS if name not in ("case", "validity"))
-PACKAGES = ("toolgrammar", "jsonschema", "langchain", "langchain-core", "langgraph", "crewai", "autogen-agentchat")
-PACKAGES = (*PACKAGES, "agent-framework-core")
 
 
 @dataclass
@@ -75,46 +69,27 @@ def run(framework: str, line: str, seed: int, max_tokens: int) -> Outcome:
     outcome.seconds = time.perf_counter() - started
     outcome.tools, outcome.cut = case.ran, case.cut
     for problem in case.problems:
-        outcome.failures[problem.split(":")[0]] += 1
-        outcome.examples.append(f"{framework}, {case.id}, seed {seed}: {problem[:300]}")
+        outcome.fail(problem, f"{framework}, {case.id}, seed {seed}")
     return outcome
 
 
-def table(results: Mapping[str, Outcome]) -> Table:
-    """The summary."""
-    shown = Table(title="Tools that agents of noise ran")
-    for name in ("framework", "agents", "tools run", "calls cut", "declared errors", "failed", "valid"):
-        shown.add_column(name, justify="left" if name == "framework" else "right", no_wrap=True)
-    for framework, outcome in results.items():
-        failed = sum(outcome.failures.values())
-        valid = "100%" if not failed else f"{max(0.0, 1 - failed / max(outcome.tools, failed)):.2%}"
-        declared = sum(outcome.declared.values())
-        counts = (outcome.runs, outcome.tools, outcome.cut, declared, failed)
-        shown.add_row(framework, *(f"{count:,}" for count in counts), valid)
-    return shown
+def main(
+    data: Path,
+    runs: int = 300,
+    max_tokens: int = 128,
+    frameworks: Sequence[str] = FRAMEWORKS,
+    workers: int = os.cpu_count() or 1,
+) -> int:
+    """Run the benchmark; 1 if anything failed.
 
-
-def main() -> int:
-    """Run the benchmark; 1 if anything failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
-    parser.add_argument("--runs", type=int, default=300, help="agents per framework, spread over the requests")
-    parser.add_argument("--max-tokens", type=int, default=128, help="budget of a turn")
-    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=list(FRAMEWORKS))
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
-    given = lines(options.data)
+    Args:
+        runs: agents of a framework, spread over the requests
+    """
+    given = lines(data)
     # Neighbours in the file are alike: walk over all of it, however few the runs.
-    chosen = [given[number * len(given) // options.runs % len(given)] for number in range(options.runs)]
-    results = {framework: Outcome() for framework in options.frameworks}
+    chosen = [given[number * len(given) // runs % len(given)] for number in range(runs)]
     # No framework sends anything anywhere, or asks anybody. Read when they are loaded.
     os.environ.update(OTEL_SDK_DISABLED="true", LANGSMITH_TRACING="false")
     os.environ.update(CREWAI_DISABLE_TELEMETRY="true", CREWAI_TRACING_ENABLED="false")
-    groups = {
-        framework: [(framework, line, seed, options.max_tokens) for seed, line in enumerate(chosen)]
-        for framework in options.frameworks
-    }
-    for framework, outcome in spread(run, groups, options.workers):
-        results[framework].add(outcome)
-    return end(results, ("framework",), table(results), options, PACKAGES)
+    jobs = {name: [(name, line, seed, max_tokens) for seed, line in enumerate(chosen)] for name in frameworks}
+    return count(run, jobs, ("framework",), workers)

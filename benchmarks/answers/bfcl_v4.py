@@ -19,13 +19,12 @@ server (``llama.cpp``, for ``gguf:``).
 
 Each answer is kept in ``--sheets`` as soon as it is there, and a run that was stopped goes on; the file may have
 several models. Categories take turns, so a part of a run is a fair sample. Requests with longer prompts than
-``--most-prompt`` are left out, and counted. Intervals are Wilson's at 95%; two ways are compared on the requests that
+``--most-prompt`` are left out. Intervals are Wilson's at 95%; two ways are compared on the requests that
 both answered, by the exact sign test.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import importlib.util
 import json
@@ -33,15 +32,15 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.shared.answer_ways import (
     ONE_CALL,
     Bench,
     Case,
-    Sheet,
     answered,
     constrained,
     conversation,
@@ -51,6 +50,7 @@ from benchmarks.shared.answer_ways import (
 )
 from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.tools import ToolSet
 
@@ -261,70 +261,61 @@ def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:
     return models
 
 
-def main() -> int:
-    """Answer requests, or show the answers that are kept."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
-    parser.add_argument("--name", help="the model's name in the results")
-    parser.add_argument("--ask", choices=list(ASKS), default="turn")
-    parser.add_argument("--requests", type=int, default=20, help="of each category, or of all with --ask call")
-    parser.add_argument("--categories", default="")
-    parser.add_argument("--ways", default="", help="only ways whose name is or contains one of these; separated by ;")
-    parser.add_argument("--peers", default="", help="of xgrammar, llguidance (which need torch) and llama.cpp")
-    parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--most-prompt", type=int, default=1500, help="in tokens")
-    parser.add_argument("--sheets", type=Path, required=True, help="keep each answer in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_v4, or bfcl_calls")
-    options = parser.parse_args()
-    sheets: list[Sheet] = []
-    if options.sheets.is_file():
-        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
-    if options.model:
-        sheets += run(options, {(one["model"], one["ask"], one["way"], one["id"]) for one in sheets})
-    report = {"models": summary([one for one in sheets if one["ask"] == options.ask])}
-    show("bfcl_v4" if options.ask == "turn" else "bfcl_calls", report, keep=options.keep)
-    return 0
+def main(
+    *,
+    sheets: Path,
+    model: str = "",
+    name: str = "",
+    ask: Literal["turn", "call"] = "turn",
+    requests: int = 20,
+    categories: str = "",
+    ways: str = "",
+    peers: str = "",
+    max_tokens: int = 200,
+    most_prompt: int = 1500,
+    keep: bool = False,
+) -> None:
+    """Answer requests, or show the answers that are kept.
 
-
-def run(options: argparse.Namespace, done: set[tuple[str, ...]]) -> Iterator[Sheet]:
-    """Yield the sheets of the answers that are missing, each kept first."""
-    check, data = checker()
-    categories, known, given = ASKS[options.ask]
-    if options.categories:
-        categories = tuple(options.categories.split(","))
-    each = options.requests if options.ask == "turn" else math.ceil(options.requests / len(categories))
-    model = load_model(options.model)
-    name = options.name or options.model.rpartition("/")[2]
-    bench = Bench(model, options.max_tokens, given)
-    texts = options.ways.split(";")
-    ways = {way: write for way, write in known.items()
-            if any(way == text if text in known else text in way for text in texts)}  # fmt: skip
-    for peer in filter(None, options.peers.split(",")):
-        if peer == "llama.cpp":
-            ways |= llama_cpp_ways(options.model.partition(":")[2])
-        else:
-            ways[f"{peer}'s masks"] = peer_way(peer, model)
-    left_out = 0
-    streams = [cases(check, data, category) for category in categories]
-    counts = dict.fromkeys(categories, 0)
-    while any(counts[category] < each for category in categories):
-        for category, stream in zip(categories, streams, strict=True):
-            if counts[category] >= each:
-                continue
-            case = next(stream, None)
-            if case is None:
-                counts[category] = each
-                continue
-            if model.count_tokens(case.question, case.tools) > options.most_prompt:
-                left_out += 1
-                continue
-            counts[category] += 1
-            for way, write in ways.items():
-                if (name, options.ask, way, case.id) in done:
-                    continue
-                labels = {"model": name, "ask": options.ask, "category": category, "way": way, "id": case.id}
-                sheet = {**labels, **answered(write, bench, case)}
-                with options.sheets.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(sheet) + "\n")
-                yield sheet
-        print(f"{min(counts.values())} of {each} a category, {left_out} left out", file=sys.stderr, flush=True)
+    Args:
+        model: as load_model takes it; without it, only the sheets are shown
+        requests: of each category, or of all with --ask call
+        ways: only ways whose name is or contains one of these; separated by ;
+        peers: of xgrammar, llguidance (which need torch) and llama.cpp
+        most_prompt: leave out longer prompts, in tokens
+    """
+    known = Sheets(sheets)
+    if model:
+        loaded, (check, data), (every, choices, options) = load_model(model), checker(), ASKS[ask]
+        wanted = ways.split(";")
+        chosen = {way: write for way, write in choices.items()
+                  if any(way == text if text in choices else text in way for text in wanted)}  # fmt: skip
+        for peer in filter(None, peers.split(",")):
+            if peer == "llama.cpp":
+                chosen |= llama_cpp_ways(model.partition(":")[2])
+            else:
+                chosen[f"{peer}'s masks"] = peer_way(peer, loaded)
+        bench = Bench(loaded, max_tokens, options)
+        of = categories.split(",") if categories else every
+        each = requests if ask == "turn" else math.ceil(requests / len(of))
+        label = name or model.rpartition("/")[2]
+        fitting = {
+            category: islice(
+                (
+                    case
+                    for case in cases(check, data, category)
+                    if loaded.count_tokens(case.question, case.tools) <= most_prompt
+                ),
+                each,
+            )
+            for category in of
+        }
+        for number, some in enumerate(zip_longest(*fitting.values()), 1):
+            for category, case in zip(of, some, strict=True):
+                for way, write in chosen.items() if case else ():
+                    known.answer((label, ask, category, way, case.id), answered, write, bench, case)
+            print(f"{number} of {each} a category", file=sys.stderr, flush=True)
+    labels = ("model", "ask", "category", "way", "id")
+    every_sheet = [{**dict(zip(labels, key, strict=True)), **sheet} for key, sheet in known.items()]
+    report = {"models": summary([one for one in every_sheet if one["ask"] == ask])}
+    show("bfcl_v4" if ask == "turn" else "bfcl_calls", report, keep=keep)

@@ -1,6 +1,6 @@
 """Is every call valid? Noise models write calls for real requests, and every one of them is checked.
 
-    python -m benchmarks answers/bfcl_validity DATA [--seeds 3] [--limit 100] [--json results.json]
+    python -m benchmarks answers/bfcl_validity DATA [--seeds 3] [--limit 100]
 
 For each request of a file of the Berkeley Function Calling Leaderboard (one JSON object a line: ``id``, ``question``,
 ``functions``), the union grammar of its functions is written under by two models: the embedded one at temperature 1,
@@ -16,7 +16,6 @@ refuses to enforce are counted and shown, and produce nothing.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
@@ -24,17 +23,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
-from rich.table import Table
 
-from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
 from benchmarks.shared.noise import NoiseBackend
-from benchmarks.shared.pool import end, spread
+from benchmarks.shared.pool import Counts, count
 from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, to_json_schema
@@ -42,7 +40,6 @@ from toolgrammar.tools import ToolSet, to_json_schema
 MARKER = b"<tool_call>"
 MODELS = ("embedded", "uniform")
 CHOICES = ("required", "auto")
-PACKAGES = ("toolgrammar", "jsonschema", "numpy", "pydantic")
 
 
 @dataclass
@@ -153,47 +150,26 @@ def run(line: str, model: str, choice: str, seeds: int, max_tokens: int) -> Outc
             outcome.tokens += generation.usage.completion_tokens
             outcome.closed += generation.finish_reason == "length"
         for problem in problems:
-            outcome.failures[problem.split(":")[0]] += 1
-            outcome.examples.append(f"{request['id']}, {model}, {choice}, seed {seed}: {problem[:300]}")
+            outcome.fail(problem, f"{request['id']}, {model}, {choice}, seed {seed}")
     outcome.seconds = time.perf_counter() - started
     return outcome
 
 
-def table(results: Mapping[tuple[str, str], Outcome]) -> Table:
-    """The summary."""
-    shown = Table(title="Validity of calls written by noise")
-    names = ("model", "choice", "turns", "refused", "calls", "text", "closed", "tokens", "failed", "valid")
-    for name in names:
-        shown.add_column(name, justify="left" if name in ("model", "choice") else "right", no_wrap=True)
-    for (model, choice), outcome in results.items():
-        failed = sum(outcome.failures.values())
-        written = outcome.runs - outcome.refused
-        share = "-" if not written else "100%" if not failed else f"{max(0.0, 1 - failed / written):.2%}"
-        counts = (outcome.runs, outcome.refused, outcome.calls, outcome.texts, outcome.closed, outcome.tokens, failed)
-        shown.add_row(model, choice, *(f"{count:,}" for count in counts), share)
-    return shown
+def main(
+    data: Path,
+    seeds: int = 3,
+    limit: int = 0,
+    max_tokens: int = 512,
+    models: Sequence[str] = MODELS,
+    choices: Sequence[str] = CHOICES,
+    workers: int = os.cpu_count() or 1,
+) -> int:
+    """Run the benchmark; 1 if anything failed.
 
-
-def main() -> int:
-    """Run the benchmark; 1 if anything failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
-    parser.add_argument("--seeds", type=int, default=3, help="turns per request, model and choice")
-    parser.add_argument("--limit", type=int, help="only the first so many requests")
-    parser.add_argument("--max-tokens", type=int, default=512, help="budget of a turn")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=list(CHOICES))
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
-    pairs = [(model, choice) for model in options.models for choice in options.choices]
-    results = {pair: Outcome() for pair in pairs}
-    groups = {
-        pair: [(line, *pair, options.seeds, options.max_tokens) for line in lines(options.data)[: options.limit]]
-        for pair in pairs
-    }
-    for pair, outcome in spread(run, groups, options.workers):
-        results[pair].add(outcome)
-    return end(
-        results, ("model", "choice"), table(results), options, ("toolgrammar", "jsonschema", "numpy", "pydantic")
-    )
+    Args:
+        seeds: turns of a request, model and choice
+        limit: only the first so many requests
+    """
+    asked = lines(data)[: limit or None]
+    jobs = {pair: [(line, *pair, seeds, max_tokens) for line in asked] for pair in product(models, choices)}
+    return count(run, jobs, ("model", "choice"), workers)

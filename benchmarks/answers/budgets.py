@@ -1,6 +1,6 @@
 """Is every call valid and honest at every token budget? From the least that a request needs up to 200 tokens.
 
-    python -m benchmarks answers/budgets DATA [--requests 200] [--step 1] [--json results.json]
+    python -m benchmarks answers/budgets DATA [--requests 200] [--step 1]
 
 For each request of a file of the Berkeley Function Calling Leaderboard, a call is required and written by a model of
 noise under each budget. The noise (Gumbel, so that the greedy choice is a uniform draw at temperature 1) depends on the
@@ -19,12 +19,9 @@ The exit code is 1 if anything failed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -33,12 +30,10 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from rich.console import Console
 
-from benchmarks.shared.counts import Counts
 from benchmarks.shared.data import lines
 from benchmarks.shared.noise import Logits, NoiseBackend
-from benchmarks.shared.pool import spread
+from benchmarks.shared.pool import Counts, count
 from toolgrammar.core import (
     BudgetError,
     CallEnd,
@@ -256,34 +251,17 @@ def run(line: str, number: int, most: int, step: int) -> Outcome:
         outcome.tokens += got.tokens
         found += [(budget, text) for text in problems(got, full, budget, tools, validators, outcome)]
     for budget, text in found:
-        kind = text.split(":")[0]
-        outcome.failures[kind] += 1
-        outcome.examples.append(f"{request['id']}, request {number}, budget {budget}: {text[:300]}")
+        outcome.fail(text, f"{request['id']}, request {number}, budget {budget}")
     return outcome
 
 
-def main() -> int:
-    """Run the benchmark; 1 if anything failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
-    parser.add_argument("--requests", type=int, default=200, help="how many requests, spread over the file")
-    parser.add_argument("--most", type=int, default=200, help="the largest budget")
-    parser.add_argument("--step", type=int, default=1, help="every so many-th budget")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
-    started = time.perf_counter()
-    total = Outcome()
-    jobs = [
-        (line, number, options.most, options.step) for number, line in enumerate(lines(options.data, options.requests))
-    ]
-    for _, outcome in spread(run, {"requests": jobs}, options.workers):
-        total.add(outcome)
-    seconds = time.perf_counter() - started
-    console = Console(width=None if sys.stdout.isatty() else 110)
-    console.print({**vars(total), "seconds": round(seconds, 1)})
-    if options.json:
-        settings = {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()}
-        text = json.dumps({"options": settings, "seconds": seconds, **vars(total)}, indent=2, ensure_ascii=False)
-        options.json.write_text(text + "\n")
-    return 1 if total.failures else 0
+def main(data: Path, requests: int = 200, most: int = 200, step: int = 1, workers: int = os.cpu_count() or 1) -> int:
+    """Run the benchmark; 1 if anything failed.
+
+    Args:
+        requests: how many, spread over the file
+        most: the largest budget
+        step: every so many-th budget
+    """
+    jobs = [(line, number, most, step) for number, line in enumerate(lines(data, requests))]
+    return count(run, {"": jobs}, ("",), workers)

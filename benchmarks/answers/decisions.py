@@ -1,29 +1,29 @@
 """Decisions of a small model: how often the labels' first tokens choose another label than the whole labels.
 
-    python -m benchmarks answers/decisions --sheet FILE [--questions 320] [--compared 320] [--json FILE]
+    python -m benchmarks answers/decisions [--questions 320] [--compared 320] [--sheets FILE] [--keep]
 
 Each question has four labels, of which some share a beginning, and a known right answer: an intent of a message, a
 price, and an address. They are made of word lists by a seeded generator. The first token's choice is the label with the
-likeliest first token, and the first of several labels with the same one. All figures are counts. The sheet keeps the
+likeliest first token, and the first of several labels with the same one. All figures are counts. The sheets keep the
 scores of each prompt, so a stopped run continues from there.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import Process
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.answer_tables import FAMILIES, decisions_table
-from benchmarks.shared.results_io import machine
+from benchmarks.shared.answer_tables import FAMILIES
+from benchmarks.shared.pool import spread
+from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheets
 from toolgrammar.core.models import Decides, LocalModel, OneOf, load_model
 
 SEED = 20
@@ -128,26 +128,17 @@ def asked(model: LocalModel, case: Case, kind: str, step: int) -> dict[str, list
     return {"whole": [one.logprob for one in made], "first": [one.logprobs[0] for one in made]}
 
 
-def work(options: argparse.Namespace, part: int) -> None:
-    """Score one part of the prompts, and write each into the sheet: first all with state and order, then the others."""
-    model = load_model(options.model, threads=1)
+@cache
+def loaded(address: str) -> LocalModel:
+    """The model; one per process."""
+    model = load_model(address, threads=1)
     assert isinstance(model, LocalModel), "a model on a server shows no logits"
-    questions = list(cases(options.questions))
-    wanted = [(number, *PROMPTS[0]) for number in range(options.questions)]
-    wanted += [(number, *prompt) for number in range(options.compared) for prompt in PROMPTS[1:]]
-    done = read(options.sheet)
-    for number, kind, step in wanted:
-        if number % options.processes == part and (number, kind, step) not in done:
-            found = asked(model, questions[number], kind, step)
-            line = json.dumps({"question": number, "kind": kind, "step": step, **found})
-            with options.sheet.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+    return model
 
 
-def read(sheet: Path) -> dict[tuple[int, str, int], dict[str, list[float]]]:
-    """The scores in a sheet."""
-    lines = sheet.read_text(encoding="utf-8").splitlines() if sheet.exists() else []
-    return {(one["question"], one["kind"], one["step"]): one for one in map(json.loads, lines)}
+def scored(address: str, case: Case, key: tuple[int, str, int]) -> tuple[tuple[int, str, int], dict[str, list[float]]]:
+    """Score one prompt; return its key, too."""
+    return key, asked(loaded(address), case, *key[1:])
 
 
 def shares(logs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -190,23 +181,23 @@ def counted(questions: Sequence[Case], sheet: Mapping[tuple[int, str, int], Any]
     return {name: dict(count) for name, count in counts.items()}
 
 
-def main() -> None:
-    """Score what the sheet lacks, print the table, and keep the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--questions", type=int, default=320)
-    parser.add_argument("--compared", type=int, default=320, help="number of questions with the other prompts")
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--sheet", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    workers = [Process(target=work, args=(options, part)) for part in range(options.processes)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    methods = counted(list(cases(options.questions)), read(options.sheet))
-    print(decisions_table({"methods": methods}))
-    if options.json is not None:
-        result = {"machine": machine(), "model": options.model, "seed": SEED, "methods": methods}
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+def main(
+    model: str = "smollm2",
+    questions: int = 320,
+    compared: int = 320,
+    workers: int = 2,
+    sheets: Path | None = None,
+    keep: bool = False,
+) -> None:
+    """Score what the sheets lack, and show the table.
+
+    Args:
+        compared: number of questions with the other prompts
+    """
+    known, every = Sheets(sheets), list(cases(questions))
+    wanted = [(number, *PROMPTS[0]) for number in range(questions)]
+    wanted += [(number, *prompt) for number in range(compared) for prompt in PROMPTS[1:]]
+    jobs = [(model, every[key[0]], key) for key in wanted if key not in known]
+    for _, (key, found) in spread(scored, {"prompts": jobs}, workers):
+        known[key] = found
+    show("decisions", {"model": model, "seed": SEED, "methods": counted(every, known)}, keep=keep)

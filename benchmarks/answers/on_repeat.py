@@ -17,24 +17,24 @@ Each turn is kept in ``--sheets`` as soon as it is played, and a run that was st
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.bfcl_multi_turn import Turn, as_python, turns
 from benchmarks.answers.bfcl_v4 import sign_test
-from benchmarks.shared.answer_ways import Bench
+from benchmarks.shared.answer_ways import Bench, answered
 from benchmarks.shared.results_io import show
-from toolgrammar.core import Grammar, Message, ToolCall, ToolGrammarError, load_model
+from benchmarks.shared.sheets import Sheet, Sheets
+from toolgrammar.core import Grammar, Message, ToolCall, load_model
 from toolgrammar.tools import ToolSet
 
-Sheet = dict[str, Any]
 ENDED, OTHER, SAME = WAYS = ("no further call", "other call", "same again")
 
 
@@ -111,7 +111,7 @@ class Play:
         return {"right": int(right), "ended": int(ended), "calls": sum(map(len, self.steps)), "steps": len(self.steps)}
 
 
-def play(bench: Bench, turn: Turn, most_steps: int) -> Sheet:
+def play(most_steps: int, bench: Bench, turn: Turn) -> Sheet:
     """Return what a turn is worth in each way, or what it is without a repetition."""
     same = Play.begin(turn, f"same:{turn.number}")
     sheet: Sheet = {}
@@ -143,7 +143,7 @@ def other_call(bench: Bench, played: Play, most_steps: int) -> Sheet:
     return other.sheet(ended=False)
 
 
-def summary(sheets: dict[tuple[str, str], Sheet]) -> list[dict[str, Any]]:
+def summary(sheets: Sheets) -> list[dict[str, Any]]:
     """Return the counts of each model; those of the ways are over its turns with a repetition."""
     rows = []
     for name in dict.fromkeys(model for model, _ in sheets):
@@ -162,43 +162,32 @@ def summary(sheets: dict[tuple[str, str], Sheet]) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> int:
-    """Play turns, or show those that were played."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
-    parser.add_argument("--name", default="", help="the model's name in the results")
-    parser.add_argument("--minutes", type=float, default=30, help="no turn begins after them")
-    parser.add_argument("--most-steps", type=int, default=8, help="answers with calls in a turn")
-    parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--sheets", type=Path, required=True, help="keep each turn in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/on_repeat")
-    options = parser.parse_args()
-    sheets: dict[tuple[str, str], Sheet] = {}
-    if options.sheets.exists():
-        sheets = {(key[0], key[1]): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
-    if options.model:
-        run(options, sheets)
-    show("on_repeat", {"most_steps": options.most_steps, "models": summary(sheets)}, keep=options.keep)
-    return 0
+def main(
+    *,
+    sheets: Path,
+    model: str = "",
+    name: str = "",
+    minutes: float = 30,
+    most_steps: int = 8,
+    max_tokens: int = 200,
+    keep: bool = False,
+) -> None:
+    """Play turns, or show those that were played.
 
-
-def run(options: argparse.Namespace, sheets: dict[tuple[str, str], Sheet]) -> None:
-    """Play the turns that are missing, and keep each."""
-    until = time.monotonic() + 60 * options.minutes
-    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
-    model = load_model(options.model)
-    bench = Bench(model, options.max_tokens, {"tool_choice": "auto"})
-    for conversation in sorted(turns(package), key=lambda one: model.count_tokens(one[-1].messages, one[-1].tools)):
-        for turn in conversation:
-            key = (options.name, turn.name)
-            if key in sheets:
-                continue
-            if time.monotonic() > until:
-                return
-            try:
-                sheets[key] = play(bench, turn, options.most_steps)
-            except ToolGrammarError as error:
-                sheets[key] = {"error": f"{type(error).__name__}: {error}"}
-            with options.sheets.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([key, sheets[key]]) + "\n")
-            print(f"{len(sheets)} turns, {turn.name}", file=sys.stderr, flush=True)
+    Args:
+        model: as load_model takes it; without it, only the sheets are shown
+        minutes: no turn begins after them
+        most_steps: answers with calls in a turn
+    """
+    known = Sheets(sheets)
+    if model:
+        until = time.monotonic() + 60 * minutes
+        package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+        loaded = load_model(model)
+        bench = Bench(loaded, max_tokens, {"tool_choice": "auto"})
+        every = sorted(turns(package), key=lambda one: loaded.count_tokens(one[-1].messages, one[-1].tools))
+        for turn in chain.from_iterable(every):
+            if time.monotonic() < until:
+                known.answer((name, turn.name), answered, partial(play, most_steps), bench, turn)
+                print(f"{len(known)} turns, {turn.name}", file=sys.stderr, flush=True)
+    show("on_repeat", {"most_steps": most_steps, "models": summary(known)}, keep=keep)

@@ -14,7 +14,6 @@ real model that ``bfcl_v4.py --sheets`` kept.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib.metadata
 import json
@@ -29,6 +28,7 @@ from typing import Any
 
 from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.sheets import Sheets
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
@@ -268,10 +268,10 @@ def free_answers(sheets: Path, data: Path) -> dict[str, Any]:
     requests = {row["id"]: row for row in rows(data)}
     counts: dict[str, Any] = defaultdict(int)
     times: list[float] = []
-    for sheet in map(json.loads, sheets.read_text(encoding="utf-8").splitlines()):
-        if not sheet["way"].startswith("free text, parsed") or "text" not in sheet:
+    for (*_, way, at), sheet in Sheets(sheets).items():
+        if not way.startswith("free text, parsed") or "text" not in sheet:
             continue
-        tools = ToolSet.from_any(requests[sheet["id"]]["functions"])
+        tools = ToolSet.from_any(requests[at]["functions"])
         counts["cases"] += 1
         begin = time.process_time()
         try:
@@ -363,31 +363,38 @@ def installed_peers() -> dict[str, Callable[[str, ToolSet], list[ToolCall]]]:
     return found
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", type=int, default=60, help="cases of each kind of damage")
-    parser.add_argument("--data", type=Path, default=BFCL)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--show", default="", help="print the failures of this kind")
-    parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
-    parser.add_argument("--cuts", type=int, default=0, help="only this many calls, cut at each character")
-    parser.add_argument("--free", type=Path, help="only the free answers in these sheets of bfcl_v4.py")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.json")
-    options = parser.parse_args()
-    draw = random.Random(options.seed)
-    pool = list(cases(options.data))
+def main(
+    each: int = 60,
+    data: Path = BFCL,
+    seed: int = 0,
+    look: str = "",
+    long: int = 0,
+    cuts: int = 0,
+    free: Path | None = None,
+    keep: bool = False,
+) -> int:
+    """Run the benchmark.
+
+    Args:
+        each: cases of each kind of damage
+        look: print the failures of this kind
+        long: only this many long texts of each kind of damage
+        cuts: only this many calls, cut at each character
+        free: only the free answers in these sheets of bfcl_v4.py
+    """
+    draw = random.Random(seed)
+    pool = list(cases(data))
     draw.shuffle(pool)
     gc.collect()
     gc.freeze()  # a collection of the sample is nobody's repair
-    if options.long:
-        print(json.dumps(long_texts(pool, options.long, draw)))
+    if long:
+        print(json.dumps(long_texts(pool, long, draw)))
         return 0
-    if options.free:
-        print(json.dumps(free_answers(options.free, options.data)))
+    if free:
+        print(json.dumps(free_answers(free, data)))
         return 0
-    if options.cuts:
-        print(json.dumps(every_cut(pool, options.cuts)))
+    if cuts:
+        print(json.dumps(every_cut(pool, cuts)))
         return 0
     wire, peers = get_format("hermes"), installed_peers()
     report, all_times, whole = {}, [], defaultdict(int)
@@ -395,7 +402,7 @@ def main() -> int:
         counts: dict[str, int] = defaultdict(int)
         times: list[float] = []
         for tools, calls in pool:
-            if counts["cases"] == options.each:
+            if counts["cases"] == each:
                 break
             text = wire.render("", calls)
             state = draw.getstate()
@@ -420,16 +427,16 @@ def main() -> int:
             except ToolGrammarError as error:
                 found = []
                 counts["refused"] += 1
-                if kind == options.show:
+                if kind == look:
                     print("refused:", broken, error, sep="\n", end="\n\n")
             times.append((time.process_time() - begin) * 1e3)
             counts["valid"] += bool(found)
             counts["equal"] += same(found, wanted)
             invented = [call for call in found if not holds(broken, dict(call.arguments))]
             counts["invented"] += bool(invented)
-            if kind == options.show and found and not same(found, wanted):
+            if kind == look and found and not same(found, wanted):
                 print("other:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
-            elif invented and kind == options.show:
+            elif invented and kind == look:
                 print("invented:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
             for name, read in peers.items():
                 try:
@@ -444,5 +451,5 @@ def main() -> int:
             for name, count in counts.items():
                 whole[name] += count
     report["all but cut"] = {**whole, "p50_ms": percentile(all_times, 0.5), "p99_ms": percentile(all_times, 0.99)}
-    show("repair", report, keep=options.keep)
+    show("repair", report, keep=keep)
     return 0

@@ -1,7 +1,7 @@
 """Ids that do not exist: calls of a model in BFCL's simulated systems, with and without `Seen`.
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
-    PYTHONPATH=bfcl python -m benchmarks answers/seen_ids --model gguf:qwen2.5-coder-0.5b.gguf [--points 60] [--keep]
+    PYTHONPATH=bfcl python -m benchmarks answers/seen_ids --model gguf:qwen2.5-coder-0.5b.gguf [--calls 60] [--keep]
 
 The conversations of ``multi_turn_base`` are played in the simulators of BFCL (tickets, orders, bookings, messages,
 posts). Up to a call that has an id, the calls are those of BFCL's answers, so that both ways have the same
@@ -17,7 +17,6 @@ Symbols of shares are no ids here: models know them from elsewhere.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import copy
 import importlib
@@ -29,12 +28,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.shared.data import spread
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet
-
-Sheet = dict[str, Any]
 
 #: What a user writes as an id: a word with a digit or an underscore.
 ID_TEXT = r"^\S*[0-9_]\S*$"
@@ -209,55 +208,38 @@ def summary(way: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
     return row | {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
 
 
-def kept(options: argparse.Namespace, name: str, found: Sequence[Point], rows: dict[str, list[Sheet]]) -> int:
-    """Show the table, and keep it if it is asked for."""
-    report = {"model": name, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
-    show(options.keep or "seen_ids", report, keep=options.keep is not None, table="seen_ids")
-    return 0
+def main(
+    model: str = "smollm2",
+    name: str = "",
+    calls: int = 60,
+    most_prompt: int = 8_000,
+    context: int = 0,
+    sheets: Path | None = None,
+    keep: str = "",
+) -> None:
+    """Play the conversations, and show the table.
 
-
-def main() -> int:
-    """Play the conversations, and show the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--name", help="the model's name in the results")
-    parser.add_argument("--points", type=int, default=60, help="number of calls, spread over the conversations")
-    parser.add_argument("--most-prompt", type=int, default=8_000, help="leave out longer prompts, in tokens")
-    parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
-    parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
-    parser.add_argument("--known", action="store_true", help="only the calls whose answers are in the sheets")
-    parser.add_argument("--keep", metavar="NAME", default=None, help="write benchmarks/results/NAME.json")
-    options = parser.parse_args()
+    Args:
+        calls: how many, spread over the conversations
+        most_prompt: leave out longer prompts, in tokens
+        context: context window, for a model that takes one
+        keep: write benchmarks/results/KEEP.json
+    """
     package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
     # A point whose own answer names an id that no system has is an error of the data.
     found = [
         point
         for point in points(package)
-        if all(exists(point.systems, name, value) for name, value in point.wanted.items() if name in IDS)
+        if all(exists(point.systems, key, value) for key, value in point.wanted.items() if key in IDS)
     ]
-    sheets: dict[tuple[str, ...], Sheet] = {}
-    if options.sheets is not None and options.sheets.exists():
-        sheets = {tuple(key): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
+    known, label = Sheets(sheets), name or model.rpartition("/")[2]
     rows: dict[str, list[Sheet]] = {"free": [], "seen": []}
-    loading = {} if options.context is None else {"context_window": options.context}
-    name = options.name or options.model.rpartition("/")[2]
-    if options.known:
-        known = [one.name for one in found if all((name, way, one.name) in sheets for way in rows)]
-        rows = {way: [sheets[name, way, one] for one in known] for way in rows}
-        return kept(options, name, found, rows)
-    with load_model(options.model, **loading) as model:
-        most = options.most_prompt
-        short = [one for one in found if model.count_tokens(one.messages, [tool_of(one, seen=False)]) <= most]
-        chosen = short[:: max(1, len(short) // options.points)][: options.points]
-        print(f"{len(chosen)} of {len(found)} calls with ids", file=sys.stderr, flush=True)
+    with load_model(model, **({"context_window": context} if context else {})) as loaded:
+        short = [one for one in found if loaded.count_tokens(one.messages, [tool_of(one, seen=False)]) <= most_prompt]
+        chosen = spread(short, calls)
         for number, point in enumerate(chosen, 1):
             for way, done in rows.items():
-                key = (name, way, point.name)
-                if key not in sheets:
-                    sheets[key] = answer(model, point, way)
-                    if options.sheets is not None:
-                        with options.sheets.open("a", encoding="utf-8") as file:
-                            file.write(json.dumps([key, sheets[key]]) + "\n")
-                done.append(sheets[key])
+                done.append(known.answer((label, way, point.name), answer, loaded, point, way))
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
-    return kept(options, name, found, rows)
+    report = {"model": label, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
+    show(keep or "seen_ids", report, keep=bool(keep), table="seen_ids")

@@ -10,7 +10,6 @@ expected calibration error: the mean distance of probability and share, weighted
 
 from __future__ import annotations
 
-import argparse
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -36,25 +35,21 @@ def binned(found: list[tuple[float, bool]]) -> dict[str, Any]:
     return {"count": len(found), "bins": rows, "error": error}
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--name", help="the model's name in the results")
-    parser.add_argument("--requests", type=int, default=120)
-    parser.add_argument(
-        "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
-    )
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/sureness.json")
-    options = parser.parse_args()
-    model = load_model(options.model)
+def main(
+    data: Path, model: str = "smollm2", name: str = "", requests: int = 120, most_prompt: int = 900, keep: bool = False
+) -> int:
+    """Run the benchmark.
+
+    Args:
+        most_prompt: leave out requests with longer prompts, in tokens
+    """
+    loaded = load_model(model)
     tools: list[tuple[float, bool]] = []
     values: list[tuple[float, bool]] = []
-    several = (case for case in cases(options.data, options.requests) if len(case.tools) > 1)
-    fitting = (case for case in several if model.count_tokens(case.question, case.tools) <= options.most_prompt)
-    for case in islice(fitting, options.requests):
-        made = model.generate(
+    several = (case for case in cases(data, requests) if len(case.tools) > 1)
+    fitting = (case for case in several if loaded.count_tokens(case.question, case.tools) <= most_prompt)
+    for case in islice(fitting, requests):
+        made = loaded.generate(
             case.question,
             tools=case.tools,
             tool_choice="required",
@@ -65,14 +60,13 @@ def main() -> int:
         if made.finish_reason != "tool_calls" or not made.sureness:
             continue
         (sure,), (call,) = made.sureness, made.tool_calls
-        ((name, wanted),) = case.answer.items()
+        ((right, wanted),) = case.answer.items()
         if sure.tool is not None:
-            tools.append((sure.tool, call.name == name))
-        if call.name == name:
+            tools.append((sure.tool, call.name == right))
+        if call.name == right:
             for pointer, share in sure.values.items():
                 key = pointer[1:]
                 if key in wanted and key in call.arguments:  # not nested
                     values.append((share, accepts(wanted[key], call.arguments[key])))
-    report = {"model": options.name or options.model, "tools": binned(tools), "values": binned(values)}
-    show("sureness", report, keep=options.keep)
-    return 0
+    report = {"model": name or model, "tools": binned(tools), "values": binned(values)}
+    show("sureness", report, keep=keep)

@@ -15,25 +15,23 @@ A call is judged as in ``answer_ways.py``. A cell whose prompt does not fit in t
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.answer_ways import Case, judge
 from benchmarks.shared.data import BFCL, MASKBENCH_ALL, rows
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
 from toolgrammar.core.conversation import Finish, TokenWritten
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet
-
-Sheet = dict[str, Any]
 
 
 class NamesOnly(ToolSet):
@@ -133,73 +131,6 @@ def answer(model: Model, case: Case, messages: Sequence[Message], tools: Sequenc
     }
 
 
-def main() -> int:
-    """Answer the requests, and show the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
-    parser.add_argument("--prefix-cache", type=int, default=2048, help="in MB; it has the distractors of each cell")
-    parser.add_argument("--requests", type=int, default=40)
-    parser.add_argument("--tools", default="0,10,100,1000", help="numbers of tools beside the request's own")
-    parser.add_argument("--ways", default=",".join(WAYS).replace("names, nothing", "names; nothing"))
-    parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
-    parser.add_argument("--known", action="store_true", help="only the requests that the sheets have for all cells")
-    parser.add_argument("--name", default=None, help="the model's name in the results")
-    parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json")
-    options = parser.parse_args()
-    loading = {"prefix_cache": options.prefix_cache << 20}
-    if options.context is not None:
-        loading["context_window"] = options.context
-    sheets: dict[tuple[str, ...], Sheet] = {}
-    if options.sheets is not None and options.sheets.exists():
-        for line in options.sheets.read_text().splitlines():
-            key, sheet = json.loads(line)
-            sheets[tuple(key)] = sheet
-    chosen = cases(options.requests)
-    counts = [int(count) for count in options.tools.split(",")]
-    ways = [way.replace(";", ",") for way in options.ways.split(",")]
-    cells: dict[tuple[int, str], list[Sheet]] = {(count, way): [] for count in counts for way in ways}
-    if options.known:
-        found = {
-            cell: {key[3]: one for key, one in sheets.items() if key[:3] == key_of(options, *cell)} for cell in cells
-        }
-        long = {cell for cell, answers in found.items() if any("overflow" in one for one in answers.values())}
-        ids = [case.id for case, _ in chosen if all(case.id in found[cell] for cell in cells if cell not in long)]
-        answered = {
-            cell: [*found[cell].values()] if cell in long else [found[cell][id] for id in ids] for cell in cells
-        }
-        return kept(options, len(ids), answered)
-    others = {count: distractors(count) for count in counts}
-    with load_model(options.model, **loading) as model:
-        for number, (case, messages) in enumerate(chosen, 1):  # all ways of a request together: a stopped run has pairs
-            for (count, way), answers in cells.items():
-                if answers and "overflow" in answers[-1]:
-                    continue  # the prompts of the other requests have the same distractors
-                key = (*key_of(options, count, way), case.id)
-                if key not in sheets:
-                    sheets[key] = answer(model, case, messages, others[count], way)
-                    if options.sheets is not None:
-                        with options.sheets.open("a") as file:
-                            file.write(json.dumps([key, sheets[key]]) + "\n")
-                answers.append(sheets[key])
-            print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
-    return kept(options, len(chosen), cells)
-
-
-def key_of(options: argparse.Namespace, count: int, way: str) -> tuple[str, ...]:
-    """Return what the keys of a cell's answers have in common."""
-    return options.model, str(count), way
-
-
-def kept(options: argparse.Namespace, asked: int, cells: Mapping[tuple[int, str], Sequence[Sheet]]) -> int:
-    """Show the table, and keep it if it is asked for."""
-    rows = [summary(count, way, answers) for (count, way), answers in cells.items()]
-    name = options.name or options.model.rpartition("/")[2]
-    report = {"model": name, "context": options.context, "requests": asked, "cells": rows}
-    show(options.keep or "tools_in_prompt", report, keep=options.keep is not None, table="tools_in_prompt")
-    return 0
-
-
 def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
     """Return the row of a cell."""
     long = [one["overflow"] for one in answers if "overflow" in one]
@@ -214,3 +145,44 @@ def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
         # the first request reads the distractors for all
         **{name: round(statistics.median(one[name] for one in answers[1:]), 2) for name in ("first", "seconds")},
     }
+
+
+def main(
+    model: str = "smollm2",
+    context: int = 0,
+    prefix_cache: int = 2048,
+    requests: int = 40,
+    tools: str = "0,10,100,1000",
+    ways: str = ";".join(WAYS),
+    sheets: Path | None = None,
+    name: str = "",
+    keep: str = "",
+) -> None:
+    """Answer the requests, and show the table.
+
+    Args:
+        context: context window, for a model that takes one
+        prefix_cache: in MB; it has the distractors of each cell
+        tools: numbers of tools beside the request's own
+        ways: what the prompt has of the tools; separated by ;
+        keep: write benchmarks/results/KEEP.json
+    """
+    known, chosen = Sheets(sheets), cases(requests)
+    others = {count: distractors(count) for count in map(int, tools.split(","))}
+    cells: dict[tuple[int, str], list[Sheet]] = {cell: [] for cell in product(others, ways.split(";"))}
+    window = {"context_window": context} if context else {}
+    with load_model(model, prefix_cache=prefix_cache << 20, **window) as loaded:
+        for number, (case, messages) in enumerate(chosen, 1):  # all ways of a request together: a stopped run has pairs
+            for (count, way), answers in cells.items():
+                if answers and "overflow" in answers[-1]:
+                    continue  # the prompts of the other requests have the same distractors
+                key = (model, str(count), way, case.id)
+                answers.append(known.answer(key, answer, loaded, case, messages, others[count], way))
+            print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
+    report = {
+        "model": name or model.rpartition("/")[2],
+        "context": context or None,
+        "requests": len(chosen),
+        "cells": [summary(*cell, answers) for cell, answers in cells.items()],
+    }
+    show(keep or "tools_in_prompt", report, keep=bool(keep), table="tools_in_prompt")

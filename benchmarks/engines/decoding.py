@@ -1,6 +1,6 @@
 """Constrained decoding against free generation and against processors in transformers' own loop, on one machine.
 
-    OMP_NUM_THREADS=1 python -m benchmarks engines/decoding DATA [--requests 8] [--json FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks engines/decoding DATA [--requests 8] [--keep]
 
 For requests of the Berkeley Function Calling Leaderboard one call is written by
 
@@ -21,12 +21,8 @@ machine may do other things; wall times are in the file. Passes and tokens are e
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import json
-import os
-import platform
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -34,13 +30,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.shared.data import rows
 from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
+from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.peers import tekken
-from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
+from benchmarks.shared.results_io import show
+from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, Vocabulary, load_model
 from toolgrammar.core.generation.sampler import Sampler
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet
@@ -114,24 +110,26 @@ class TorchSession:
         self._cache = None
 
 
-class Llama:
+def closing_bias(vocabulary: Vocabulary) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Return what is added to the logits of each token."""
+    closes = [CLOSING if token and token[:1] in b'"}]' else 0.0 for token in vocabulary.tokens]
+    return np.array(closes, dtype=np.float32)
+
+
+class Llama(NoiseBackend):
     """A random model of Llama's shape with the Tekken vocabulary.
 
     Attributes:
         seconds: spent in forward passes.
     """
 
-    name = "llama-90m"
-    tool_format = "hermes"
-    chat_template = None
-    takes_thinking = False
     context_window = 4096
 
     def __init__(self) -> None:
         import torch
         from transformers import LlamaConfig, LlamaForCausalLM
 
-        self.vocabulary, self._encode = tekken()
+        super().__init__(*tekken(), "llama-90m")
         torch.set_num_threads(1)
         torch.manual_seed(0)
         config = LlamaConfig(
@@ -142,14 +140,8 @@ class Llama:
         self.model = LlamaForCausalLM(config).eval()
         self.model.generation_config.pad_token_id = min(self.vocabulary.eos)
         self.parameters = sum(each.numel() for each in self.model.parameters())
-        self.bias = np.array(
-            [CLOSING if token and token[:1] in b'"}]' else 0.0 for token in self.vocabulary.tokens], dtype=np.float32
-        )
+        self.bias = closing_bias(self.vocabulary)
         self.seconds = 0.0
-
-    def encode(self, text: str) -> list[int]:
-        """As the tokenizer writes it."""
-        return self._encode(text)
 
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
@@ -157,7 +149,7 @@ class Llama:
         """The conversation, one paragraph each."""
         return self.encode("\n\n".join([*(message.text for message in messages), ""]))
 
-    def start(self) -> TorchSession:
+    def start(self) -> Any:
         """A fresh sequence."""
         return TorchSession(self)
 
@@ -171,10 +163,7 @@ class Biased:
 
     def __init__(self) -> None:
         self._inner: Any = load_model("embedded", context_window=16_384).backend
-        self.bias = np.array(
-            [CLOSING if token and token[:1] in b'"}]' else 0.0 for token in self._inner.vocabulary.tokens],
-            dtype=np.float32,
-        )
+        self.bias = closing_bias(self._inner.vocabulary)
         self.seconds = 0.0
 
     def __getattr__(self, name: str) -> Any:
@@ -367,56 +356,26 @@ class LLGuidance:
 PEERS = {"xgrammar": XGrammar, "llguidance": LLGuidance}
 
 
-def table(rows: Sequence[Row]) -> Table:
-    """The summary."""
-    shown = Table(title="Tool calls, greedy, one sequence")
-    for name in (
-        "model",
-        "way",
-        "calls",
-        "tokens",
-        "passes",
-        "tokens/pass",
-        "ms/token",
-        "ms/pass",
-        "engine",
-        "sampler",
-    ):
-        shown.add_column(name, justify="left" if name in ("model", "way") else "right")
-    for row in rows:
-        engine = row.seconds - row.forward - row.sampler
-        own = row.forward > 0
-        shown.add_row(
-            row.model, row.name, f"{row.calls}", f"{row.tokens:,}", f"{row.passes:,}",
-            f"{row.tokens / max(1, row.passes):.2f}", f"{row.seconds / max(1, row.tokens) * 1e3:.1f}",
-            f"{row.seconds / max(1, row.passes) * 1e3:.1f}",
-            f"{engine / row.seconds:.1%}" if own else "", f"{row.sampler / row.seconds:.1%}" if own else "",
-        )  # fmt: skip
-    return shown
+def main(
+    data: Path, requests: int = 8, max_tokens: int = 200, peers: str = "xgrammar,llguidance", keep: bool = False
+) -> None:
+    """Run the benchmark.
 
-
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="requests, one JSON object a line, gzip or not")
-    parser.add_argument("--requests", type=int, default=8, help="how many requests, spread over the file")
-    parser.add_argument("--max-tokens", type=int, default=200, help="budget of a call")
-    parser.add_argument("--peers", default="xgrammar,llguidance")
-    parser.add_argument("--json", type=Path, help="write the results to this file")
-    options = parser.parse_args()
-    requests = rows(options.data, options.requests)
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    Args:
+        requests: how many, spread over the file
+    """
+    asked = rows(data, requests)
     llama, biased = Llama(), Biased()
     big, small = Model(llama), Model(biased)
-    peers = [PEERS[name](llama) for name in options.peers.split(",") if name]
+    beside = [PEERS[name](llama) for name in filter(None, peers.split(","))]
     jumping, plain = Row("toolgrammar", llama.name), Row("toolgrammar, no jumps", llama.name)
     again = Row("toolgrammar, met before", llama.name)
     free = Row("transformers, free", llama.name)
     small_rows = [Row("toolgrammar", "embedded"), Row("toolgrammar, no jumps", "embedded")]
-    peer_rows = {peer.name: Row(peer.name, llama.name) for peer in peers}
-    ours(big, ToolSet.from_any(requests[0]["functions"]), "warm up", Row("", ""), 60, jump=True)
+    peer_rows = [Row(peer.name, llama.name) for peer in beside]
+    ours(big, ToolSet.from_any(asked[0]["functions"]), "warm up", Row("", ""), 60, jump=True)
     refused: list[str] = []
-    for request in requests:
+    for request in asked:
         tools = ToolSet.from_any(request["functions"])
         question = request["question"][0][-1]["content"]
         try:
@@ -424,42 +383,28 @@ def main() -> int:
         except UnsupportedSchemaError as error:
             refused.append(str(error))
             continue
-        count = ours(big, tools, question, jumping, options.max_tokens, jump=True)
-        ours(big, tools, question, again, options.max_tokens, jump=True)
-        ours(big, tools, question, plain, options.max_tokens, jump=False)
+        count = ours(big, tools, question, jumping, max_tokens, jump=True)
+        ours(big, tools, question, again, max_tokens, jump=True)
+        ours(big, tools, question, plain, max_tokens, jump=False)
         prompt = llama.encode_prompt([Message("user", question)])
         theirs(llama, prompt, free, count, [], free=True)
-        for peer in peers:
+        for peer, row in zip(beside, peer_rows, strict=True):
             started, wall = time.process_time(), time.perf_counter()
             try:
                 processor = peer.processor(tools)
             except Exception as error:  # a peer may refuse a schema, each in its own way
                 refused.append(f"{peer.name}: {error}")
                 continue
-            peer_rows[peer.name].seconds += time.process_time() - started
-            peer_rows[peer.name].wall += time.perf_counter() - wall
-            theirs(llama, prompt, peer_rows[peer.name], options.max_tokens, [processor])
+            row.seconds += time.process_time() - started
+            row.wall += time.perf_counter() - wall
+            theirs(llama, prompt, row, max_tokens, [processor])
         for row, jump in zip(small_rows, (True, False), strict=True):
-            ours(small, tools, question, row, options.max_tokens, jump=jump)
-    shown = [jumping, again, plain, free, *peer_rows.values(), *small_rows]
-    console.print(table(shown))
-    console.print(f"{llama.parameters / 1e6:.1f} million parameters; refused: {refused or 'none'}")
-    if options.json:
-        packages = (
-            "toolgrammar",
-            "torch",
-            "transformers",
-            "numpy",
-            *(name for name in options.peers.split(",") if name),
-        )
-        found = {
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "cores": os.cpu_count(),
-            "parameters": llama.parameters,
-            "versions": {name: importlib.metadata.version(name) for name in packages},
-            "rows": [asdict(row) for row in shown],
-            "refused": refused,
-        }
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
-    return 0
+            ours(small, tools, question, row, max_tokens, jump=jump)
+    packages = ("toolgrammar", "torch", "transformers", "numpy", *filter(None, peers.split(",")))
+    report = {
+        "parameters": llama.parameters,
+        "versions": {name: importlib.metadata.version(name) for name in packages},
+        "rows": [asdict(row) for row in (jumping, again, plain, free, *peer_rows, *small_rows)],
+        "refused": refused,
+    }
+    show("decoding", report, keep=keep)

@@ -10,8 +10,8 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from typing import Literal
 
 #: Shows tools and calls in the Hermes format, over the markers of ChatML.
 HERMES = """\
@@ -108,10 +108,6 @@ def noise(folder: Path, *, thinks: bool = False) -> None:
 MODELS = {"smollm2": smollm2, "noise": noise, "thinking": lambda folder: noise(folder, thinks=True)}
 
 
-def main() -> None:
+def main(model: Literal["smollm2", "noise", "thinking"], folder: Path) -> None:
     """Make a model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=MODELS)
-    parser.add_argument("folder", type=Path)
-    options = parser.parse_args()
-    MODELS[options.model](options.folder)
+    MODELS[model](folder)

@@ -20,22 +20,21 @@ process of its own, one after the other.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import cycle
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 
 from benchmarks.shared import results_io
 from benchmarks.shared.data import rows
+from benchmarks.shared.pool import alone
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -73,6 +72,14 @@ DYNAMIC: list[dict[str, Any]] = [
 # -- in the engine's process ---------------------------------------------------------------------------------------
 
 
+def sampling(most: int, rule: dict[str, Any], **options: Any) -> Any:
+    """vLLM's parameters of an answer under a rule of structured output."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    return SamplingParams(max_tokens=most, structured_outputs=StructuredOutputsParams(**rule), **options)
+
+
 def engine(model: Path, rows: int, length: int, **options: Any) -> Any:
     """vLLM's engine in this process."""
     from vllm import LLM
@@ -101,11 +108,8 @@ def counter(made: Any, name: str) -> float:
     return 0.0
 
 
-def run_drafts(options: argparse.Namespace, proposer: str) -> dict[str, Any]:
+def run_drafts(options: SimpleNamespace, proposer: str) -> dict[str, Any]:
     """Greedy calls; the tokens of each."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
-
     drafts = {
         "method": "custom_class",
         "model": f"toolgrammar.adapters.vllm.drafts.{proposer}",
@@ -126,13 +130,7 @@ def run_drafts(options: argparse.Namespace, proposer: str) -> dict[str, Any]:
                 [{"role": "user", "content": text}], tools=tools, add_generation_prompt=True, tokenize=False
             )
         )
-        params.append(
-            SamplingParams(
-                temperature=0,
-                max_tokens=options.max_tokens,
-                structured_outputs=StructuredOutputsParams(grammar=calls_of(tools)),
-            )
-        )
+        params.append(sampling(options.max_tokens, {"grammar": calls_of(tools)}, temperature=0))
     begin = time.monotonic()
     outputs = made.generate(prompts, params, use_tqdm=False)
     return {
@@ -153,10 +151,8 @@ def calls_of(tools: list[dict[str, Any]]) -> str:
     return envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
 
 
-def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
+def run_share(options: SimpleNamespace, backend: str) -> dict[str, Any]:
     """JSON of arguments; the time of what structured output does in the engine's loop."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
     from vllm.v1.structured_output import StructuredOutputManager
 
     spent: Counter[str] = Counter()
@@ -180,14 +176,7 @@ def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
     for text, tools in requests(options.data, options.calls):
         schemas.append(tools[0]["function"]["parameters"])
         prompts.append(f"{text}\nAnswer as JSON: ")
-        params.append(
-            SamplingParams(
-                temperature=1,
-                seed=len(prompts),
-                max_tokens=options.max_tokens,
-                structured_outputs=StructuredOutputsParams(json=schemas[-1]),
-            )
-        )
+        params.append(sampling(options.max_tokens, {"json": schemas[-1]}, temperature=1, seed=len(prompts)))
     found: dict[str, Any] = {}
     for attempt in ("first", "again"):
         spent.clear()
@@ -208,11 +197,8 @@ def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
     return found
 
 
-def run_budgets(options: argparse.Namespace) -> dict[str, Any]:
+def run_budgets(options: SimpleNamespace) -> dict[str, Any]:
     """Schemas that depend on the text, under every budget."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
-
     made = engine(options.models / "noise", 16, 1024, structured_outputs_config={"backend": "outlines"})
     vocabulary = Vocabulary.from_transformers(made.get_tokenizer())
     asked = [
@@ -222,12 +208,7 @@ def run_budgets(options: argparse.Namespace) -> dict[str, Any]:
         for seed in range(4)
     ]
     random.Random(1).shuffle(asked)  # different ones in each batch
-    params = [
-        SamplingParams(
-            temperature=1, seed=seed, max_tokens=most, structured_outputs=StructuredOutputsParams(json=schema)
-        )
-        for schema, most, seed in asked
-    ]
+    params = [sampling(most, {"json": schema}, temperature=1, seed=seed) for schema, most, seed in asked]
     counts: Counter[str] = Counter()
     examples = []
     for (schema, most, _), output in zip(asked, written(made, ["Hello there"] * len(params), params), strict=True):
@@ -243,11 +224,8 @@ def run_budgets(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run_thinking(options: argparse.Namespace) -> dict[str, Any]:
+def run_thinking(options: SimpleNamespace) -> dict[str, Any]:
     """JSON behind reasoning."""
-    from vllm import SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
-
     made = engine(
         options.models / "thinking",
         16,
@@ -260,17 +238,8 @@ def run_thinking(options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for most in THINKING:
         schemas = [schema for schema, _ in zip(cycle(DYNAMIC), range(options.calls * 2), strict=False)]
-        params = [
-            SamplingParams(
-                temperature=1,
-                seed=seed,
-                max_tokens=most,
-                logit_bias={end: BIAS},
-                skip_special_tokens=False,
-                structured_outputs=StructuredOutputsParams(json=schema),
-            )
-            for seed, schema in enumerate(schemas)
-        ]
+        more = {"temperature": 1, "logit_bias": {end: BIAS}, "skip_special_tokens": False}
+        params = [sampling(most, {"json": schema}, seed=seed, **more) for seed, schema in enumerate(schemas)]
         counts: Counter[str] = Counter()
         examples = []
         for schema, output in zip(schemas, written(made, ["<think>"] * len(params), params), strict=True):
@@ -319,7 +288,7 @@ def is_valid(schema: Any, text: str) -> bool:
 # -- around it -----------------------------------------------------------------------------------------------------
 
 
-def compared(options: argparse.Namespace, runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def compared(options: SimpleNamespace, runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Compare the runs with each other, and with the model's own first choices."""
     calls = len(runs["without"]["tokens"])
     found: dict[str, Any] = {"calls": calls}
@@ -338,14 +307,15 @@ def compared(options: argparse.Namespace, runs: dict[str, dict[str, Any]]) -> di
     return found
 
 
-def choices(options: argparse.Namespace, run: dict[str, Any], *, is_narrowed: bool) -> dict[str, Any]:
+def choices(options: SimpleNamespace, run: dict[str, Any], *, is_narrowed: bool) -> dict[str, Any]:
     """How many of the tokens the model chose among several, and how many are not its first choice under their mask."""
     import numpy as np
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from toolgrammar.adapters.vllm.envelope import Tokens, read_envelope
-    from toolgrammar.adapters.vllm.sequence import Ends, Sequence
+    from toolgrammar.adapters.vllm.sequence import Ends
+    from toolgrammar.adapters.vllm.sequence import Sequence as Text
     from toolgrammar.adapters.vllm.spelling import Spelling
 
     path = options.models / "smollm2"
@@ -360,7 +330,7 @@ def choices(options: argparse.Namespace, run: dict[str, Any], *, is_narrowed: bo
         with torch.inference_mode():
             logits = model(torch.tensor([[*prompt, *tokens]])).logits[0, len(prompt) - 1 : -1].numpy()
         constraint = read_envelope(calls_of(tools), Tokens("", vocabulary)).grammar.bind(vocabulary)
-        text = Sequence(constraint, spelling, Ends(spelling, {tokenizer.eos_token_id}))
+        text = Text(constraint, spelling, Ends(spelling, {tokenizer.eos_token_id}))
         text.room = lambda text=text: options.max_tokens - text.steps  # type: ignore[misc]
         drafts: list[int] = []
         for at, token in enumerate(tokens):
@@ -380,56 +350,47 @@ def choices(options: argparse.Namespace, run: dict[str, Any], *, is_narrowed: bo
     return {"chosen": counts["chosen"], "otherwise": counts["otherwise"], "examples": examples[:8]}
 
 
-def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[str, Any]:
-    """Run a part in a process of its own; what it found."""
-    command = [sys.executable, "-m", "benchmarks", "engines/engine_steps", str(options.data), "--one", part, variant]
-    command += ["--models", str(options.models), "--calls", str(options.calls), "--max-tokens", str(options.max_tokens)]
-    environment = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "2", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, env={**environment, **os.environ}, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    print(
-        part,
-        variant,
-        json.dumps({name: found[name] for name in found if name not in ("prompts", "tokens", "texts")}),
-        flush=True,
-    )
+#: Of the processes of the engines.
+ENVIRONMENT = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "2", "HF_HUB_OFFLINE": "1"}
+
+
+def in_a_process(run: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+    """Return what a part finds, in a process of its own."""
+    found: dict[str, Any] = alone(run, *given, **ENVIRONMENT)
+    shown = {name: each for name, each in found.items() if name not in ("prompts", "tokens", "texts")}
+    print(run.__name__, *given[1:], json.dumps(shown), flush=True)
     return found
 
 
-def main() -> int:
-    """Measure, print, and fail if a token is not the model's choice, or a text was not valid though it could be."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--parts", nargs="+", default=["drafts", "share", "budgets", "thinking"])
-    parser.add_argument("--calls", type=int, default=24)
-    parser.add_argument("--max-tokens", type=int, default=160)
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        part, variant = options.one
-        run = {
-            "drafts": lambda: run_drafts(options, variant),
-            "share": lambda: run_share(options, variant),
-            "budgets": lambda: run_budgets(options),
-            "thinking": lambda: run_thinking(options),
-        }[part]
-        print("\n" + json.dumps(run()), flush=True)
-        return 0
+def main(
+    data: Path,
+    *,
+    models: Path,
+    parts: Sequence[str] = ("drafts", "share", "budgets", "thinking"),
+    calls: int = 24,
+    max_tokens: int = 160,
+    keep: bool = False,
+) -> int:
+    """Measure, print, and fail if a token is not the model's choice, or a text was not valid though it could be.
+
+    Args:
+        models: a folder with models of `engine_models.py`
+        parts: of drafts, share, budgets and thinking
+    """
+    options = SimpleNamespace(data=data, models=models, calls=calls, max_tokens=max_tokens)
     path = results_io.RESULTS / "engine_steps.json"
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     report.pop("machine", None)
-    for part in options.parts:
+    for part in parts:
         if part == "drafts":
-            runs = {name: in_a_process(options, part, name) for name in ("without", *PROPOSERS)}
+            runs = {name: in_a_process(run_drafts, options, name) for name in ("without", *PROPOSERS)}
             report[part] = compared(options, runs)
         elif part == "share":
             names = {"toolgrammar": "outlines", "xgrammar": "xgrammar"}
-            report[part] = {name: in_a_process(options, part, place) for name, place in names.items()}
+            report[part] = {name: in_a_process(run_share, options, place) for name, place in names.items()}
         else:
-            report[part] = in_a_process(options, part, "-")
-        results_io.show("engine_steps", report, keep=options.keep)
+            report[part] = in_a_process({"budgets": run_budgets, "thinking": run_thinking}[part], options)
+        results_io.show("engine_steps", report, keep=keep)
     drafts = {name: run for name, run in report.get("drafts", {}).items() if name != "calls"}
     bad = sum(run["otherwise"] for run in drafts.values())
     bad += sum(run["same_tokens"] < report["drafts"]["calls"] for name, run in drafts.items() if name != "ForcedText")

@@ -11,7 +11,6 @@ rounding if it is below ``--tie``. The exit code is 1 if a call is invalid, or i
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from collections import Counter
@@ -24,7 +23,7 @@ from toolgrammar.core import ContextOverflowError, Generation, ToolGrammarError,
 from toolgrammar.tools import ToolSet
 
 
-def requests(path: Path, count: int) -> list[dict[str, Any]]:
+def drawn(path: Path, count: int) -> list[dict[str, Any]]:
     """Requests of a file, drawn by chance, the same each time."""
     found = rows(path)
     return random.Random(0).sample(found, min(count, len(found)))
@@ -60,32 +59,37 @@ def distance(model: Any, ids: list[int], one: int, other: int) -> float:
     return float(abs(logits[one] - logits[other]))
 
 
-def main() -> int:
-    """Answer, check, compare; print counts."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("model", help="as load_model takes it")
-    parser.add_argument("--beside", help="another address, of the same weights")
-    parser.add_argument("--threads", type=int, help="of the first model; others take OMP_NUM_THREADS")
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no request after this time")
-    parser.add_argument("--max-tokens", type=int, default=120)
-    parser.add_argument("--tie", type=float, default=1e-4, help="the greatest distance of logits that is rounding")
-    options = parser.parse_args()
-    given = {} if options.threads is None else {"threads": options.threads}
-    models: list[Any] = [load_model(options.model, **given)]
-    if options.beside:
-        models.append(load_model(options.beside))
-    prompts = [recorded(model) for model in models]
+def main(
+    data: Path,
+    model: str,
+    beside: str = "",
+    threads: int = 0,
+    requests: int = 200,
+    seconds: float = float("inf"),
+    max_tokens: int = 120,
+    tie: float = 1e-4,
+) -> int:
+    """Answer, check, compare; print counts.
+
+    Args:
+        beside: another address, of the same weights
+        threads: of the first model; others take OMP_NUM_THREADS
+        seconds: begin no request after this time
+        tie: the greatest distance of logits that is rounding
+    """
+    models: list[Any] = [load_model(model, **({"threads": threads} if threads else {}))]
+    if beside:
+        models.append(load_model(beside))
+    prompts = [recorded(each) for each in models]
     counts: Counter[str] = Counter()
     bad = 0
     started = time.perf_counter()
-    for request in requests(options.data, options.requests):
-        if time.perf_counter() - started > options.seconds:
+    for request in drawn(data, requests):
+        if time.perf_counter() - started > seconds:
             break
         try:
             tools = ToolSet.from_any(request["functions"])
-            made = [answer(model, request, tools, options.max_tokens) for model in models]
+            made = [answer(each, request, tools, max_tokens) for each in models]
         except UnsupportedSchemaError:
             counts["refused schemas"] += 1
             continue
@@ -116,9 +120,9 @@ def main() -> int:
                 continue
             place = next(i for i, pair in enumerate(zip(*tokens, strict=False)) if pair[0] != pair[1])
             pairs = zip(models, prompts, strict=True)
-            spans = [distance(model, [*prompt[-1], *tokens[0][:place]], tokens[0][place], tokens[1][place])
-                     for model, prompt in pairs]  # fmt: skip
-            is_tie = max(spans) < options.tie
+            spans = [distance(each, [*prompt[-1], *tokens[0][:place]], tokens[0][place], tokens[1][place])
+                     for each, prompt in pairs]  # fmt: skip
+            is_tie = max(spans) < tie
             counts["answers that differ by rounding" if is_tie else "answers that differ"] += 1
             bad += not is_tie
             print(f"{request['id']}: token {place} differs, the logits of both by {spans[0]:.1e} and {spans[1]:.1e}")

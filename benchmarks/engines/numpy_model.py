@@ -8,7 +8,6 @@ the vector instructions of the kernel, where the processor has them, and without
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from collections.abc import Callable
@@ -51,21 +50,21 @@ def speeds(address: str) -> dict[str, Any]:
         return {"read_per_second": PROMPT / best(3, read), "written_per_second": WRITTEN / best(5, write)}
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2", help="'smollm2' or 'numpy:PATH'")
-    parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
-    options = parser.parse_args()
-    load_model(options.model).close()  # what is loaded and compiled once in a process
+def main(model: str = "smollm2", keep: bool = False) -> int:
+    """Run the benchmark.
+
+    Args:
+        model: 'smollm2' or 'numpy:PATH'
+    """
+    load_model(model).close()  # what is loaded and compiled once in a process
     report: dict[str, Any] = {
-        "model": options.model.rpartition("/")[2],
+        "model": model.rpartition("/")[2],
         "prompt": PROMPT,
-        "load_seconds": best(3, lambda: load_model(options.model).close()),
-        "ways": {"vector instructions": speeds(options.model)} if matrices.VECTORS else {},
+        "load_seconds": best(3, lambda: load_model(model).close()),
+        "ways": {"vector instructions": speeds(model)} if matrices.VECTORS else {},
     }
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     matrices.VECTORS, matrices.FEW = False, 3
-    report["ways"]["plain C"] = speeds(options.model)
-    show("numpy_model", report, keep=options.keep)
+    report["ways"]["plain C"] = speeds(model)
+    show("numpy_model", report, keep=keep)
     return 0

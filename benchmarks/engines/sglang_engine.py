@@ -13,7 +13,6 @@ schema that nobody can meet, all in one batch.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import os
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,12 +136,12 @@ def is_valid(constraint: dict[str, Any], text: str) -> bool:
     return True
 
 
-def measure(backend: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure(backend: str, model: str, data: Path, requests: int, most: int) -> dict[str, Any]:
     """Ask everything of an engine with a backend; return the counts."""
     import sglang
 
     engine = sglang.Engine(
-        model_path=options.model,
+        model_path=model,
         device="cpu",
         grammar_backend=backend,
         attention_backend="torch_native",
@@ -155,8 +155,8 @@ def measure(backend: str, options: argparse.Namespace) -> dict[str, Any]:
     )
     counts: Counter[str] = Counter()
     examples, tokens = [], 0
-    constraints = asked(options.data, options.requests)
-    sampling = {"temperature": 1.0, "max_new_tokens": options.max_tokens}
+    constraints = asked(data, requests)
+    sampling = {"temperature": 1.0, "max_new_tokens": most}
     begin = time.monotonic()
     outputs = engine.generate(["Go: "] * len(constraints), [{**sampling, **one} for one in constraints])
     seconds = time.monotonic() - begin
@@ -191,22 +191,26 @@ def measure(backend: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Measure each backend, print, and fail if ours wrote an invalid answer."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--backends", nargs="+", default=["toolgrammar", "xgrammar"])
-    parser.add_argument("--requests", type=int, default=24)
-    parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--keep", action="store_true")
-    options = parser.parse_args()
+def main(
+    data: Path,
+    *,
+    model: str,
+    backends: Sequence[str] = ("toolgrammar", "xgrammar"),
+    requests: int = 24,
+    max_tokens: int = 200,
+    keep: bool = False,
+) -> int:
+    """Measure each backend, print, and fail if ours wrote an invalid answer.
+
+    Args:
+        model: a folder of `engine_models.py`
+    """
     with tempfile.TemporaryDirectory() as folder:
         put_stand_ins(Path(folder))
         results = {}
-        for backend in options.backends:
-            results[backend] = measure(backend, options)
+        for backend in backends:
+            results[backend] = measure(backend, model, data, requests, max_tokens)
             print(json.dumps(results[backend], indent=1), flush=True)
     report = {"backends": results}
-    results_io.show("sglang_engine", report, keep=options.keep)
+    results_io.show("sglang_engine", report, keep=keep)
     return int(bool(results.get("toolgrammar", {}).get("invalid")))

@@ -22,7 +22,6 @@ Checked, for each request:
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import multiprocessing
@@ -32,6 +31,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ def write_models(folder: Path) -> None:
         from safetensors.torch import load_file, save_file
         from transformers import AutoTokenizer
 
-        from benchmarks.shared import engine_models
+        from benchmarks.engines import engine_models
 
         path.mkdir(parents=True, exist_ok=True)
         engine_models.noise(path, thinks=thinks)
@@ -370,32 +370,35 @@ def run_to(path: Path, *given: Any) -> None:
     path.write_text(json.dumps(run(*given)), encoding="utf-8")
 
 
-def main() -> None:
-    """Run all settings, each in its process, and show what came of them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--models", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--only", type=int, nargs="+", default=range(len(SETTINGS)), help="numbers of settings")
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--parts", type=Path, help="keeps the result of each setting here, and does not run it again")
-    options = parser.parse_args()
-    seeds = {
-        number: [seed for seed in range(options.seeds) if seed % len(SETTINGS) == number] for number in options.only
-    }
+def main(
+    data: Path,
+    *,
+    models: Path,
+    seeds: int = 1000,
+    only: Sequence[int] = tuple(range(len(SETTINGS))),
+    keep: bool = False,
+    parts: Path | None = None,
+) -> None:
+    """Run all settings, each in its process, and show what came of them.
+
+    Args:
+        models: the folder of the models, which are written if they are not there
+        seeds: number of requests
+        only: numbers of settings
+        parts: keeps the result of each setting here, and does not run it again
+    """
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    write_models(options.models)
-    data = requests(options.data, 400)
-    report: dict[str, Any] = {"seeds": options.seeds, "settings": {}}
+    write_models(models)
+    asked = requests(data, 400)
+    report: dict[str, Any] = {"seeds": seeds, "settings": {}}
     with tempfile.TemporaryDirectory() as folder:
-        parts = options.parts or Path(folder)
-        for number in options.only:
-            found = parts / f"faults-{options.seeds}-{number}.json"
+        for number in only:
+            found = (parts or Path(folder)) / f"faults-{seeds}-{number}.json"
             if not found.exists():
                 for name in MODULES:
                     importlib.import_module(name)
-                given = (found, SETTINGS[number], seeds[number], data, options.models)
+                given = (found, SETTINGS[number], list(range(number, seeds, len(SETTINGS))), asked, models)
                 engine = multiprocessing.get_context("fork").Process(target=run_to, args=given)
                 engine.start()
                 engine.join()
@@ -404,4 +407,4 @@ def main() -> None:
             one = json.loads(found.read_text(encoding="utf-8"))
             report["settings"][SETTINGS[number][0]] = one
             print(SETTINGS[number][0], one["outcomes"], one["counts"], *one["faults"][:20], sep="\n  ", flush=True)
-    results_io.show("vllm_faults", report, keep=options.keep)
+    results_io.show("vllm_faults", report, keep=keep)

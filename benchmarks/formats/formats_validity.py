@@ -1,6 +1,6 @@
 """Random calls in every wire format: do they parse, and are they valid?
 
-    python -m benchmarks formats/formats_validity DATA [--limit 200] [--formats hermes,llama-4] [--json F]
+    python -m benchmarks formats/formats_validity DATA [--limit 200] [--formats hermes,llama-4]
 
 A model that gives every token the same probability writes one required call turn for each tool set of the Berkeley
 Function Calling Leaderboard, in each format, through the ordinary decoding loop, at temperature 1 and with a budget
@@ -12,12 +12,10 @@ reason.
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
+import os
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,40 +23,38 @@ import jsonschema
 
 from benchmarks.shared.data import rows
 from benchmarks.shared.noise import NoiseBackend
+from benchmarks.shared.pool import Counts, count
 from toolgrammar.core import ToolGrammarError, Vocabulary
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, close_objects
 from toolgrammar.tools.formats import format_names, get_format
 
 
-def uniform(tool_format: str) -> NoiseBackend:
-    """A model of single bytes and the control tokens of a format."""
+@cache
+def model_of(tool_format: str) -> Model:
+    """The model of single bytes and the control tokens of a format; one per process."""
     special = getattr(get_format(tool_format), "special", ())
     tokens: list[bytes | None] = [bytes((byte,)) for byte in range(256)]
     tokens += [None] * (len(special) + 1)
     names = {name: 257 + index for index, name in enumerate(special)}
-    return NoiseBackend(Vocabulary(tokens, eos=[256], special=names), str.encode, "uniform", tool_format)
+    return Model(NoiseBackend(Vocabulary(tokens, eos=[256], special=names), str.encode, "uniform", tool_format))
 
 
 @dataclass
-class Outcome:
+class Outcome(Counts):
     """What became of one format.
 
     Attributes:
         sets: tool sets that were written for.
         calls: calls that were written.
         cut: those of them with values that the budget cut short.
-        wrong: what was wrong, with the output.
         refused: tool sets that the format cannot write, by reason.
-        seconds: for all of it.
     """
 
     sets: int = 0
     calls: int = 0
     cut: int = 0
-    wrong: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
 
 
 def judge(tools: ToolSet, generation: Any) -> list[str]:
@@ -68,57 +64,45 @@ def judge(tools: ToolSet, generation: Any) -> list[str]:
     wrong = []
     for call in generation.tool_calls:
         if call.error is not None:
-            wrong.append(f"{call.error} in {generation.raw!r}")
+            wrong.append(f"call with an error: {call.error} in {generation.raw!r}")
             continue
         judges = jsonschema.Draft202012Validator(close_objects(tools[call.name].parameters))
-        wrong += [f"{error.message} in {generation.raw!r}" for error in judges.iter_errors(dict(call.arguments))]
+        wrong += [
+            f"invalid arguments: {error.message} in {generation.raw!r}"
+            for error in judges.iter_errors(dict(call.arguments))
+        ]
     return wrong
 
 
-def run(name: str, sets: Sequence[list[Any]], max_tokens: int) -> Outcome:
-    """All tool sets in one format."""
-    outcome = Outcome()
-    model = Model(uniform(name))
-    began = time.perf_counter()
-    for seed, functions in enumerate(sets):
-        tools = ToolSet.from_any(functions)
-        try:
-            tools.grammar(get_format(name).for_vocabulary(model.vocabulary.special), tool_choice="required")
-        except ToolGrammarError as error:
-            outcome.refused[str(error).partition(" Hint:")[0].partition(" (")[0][:100]] += 1
-            continue
-        generation = model.generate(
-            "Go.", tools=tools, tool_choice="required", temperature=1.0, seed=seed, max_tokens=max_tokens
-        )
-        outcome.sets += 1
-        outcome.calls += len(generation.tool_calls)
-        outcome.cut += sum(bool(call.cut) for call in generation.tool_calls)
-        outcome.wrong += judge(tools, generation)
-    outcome.seconds = time.perf_counter() - began
+def run(name: str, functions: list[Any], seed: int, max_tokens: int) -> Outcome:
+    """One tool set in one format."""
+    model, tools = model_of(name), ToolSet.from_any(functions)
+    try:
+        tools.grammar(get_format(name).for_vocabulary(model.vocabulary.special), tool_choice="required")
+    except ToolGrammarError as error:
+        return Outcome(refused=Counter([str(error).partition(" Hint:")[0].partition(" (")[0][:100]]))
+    generation = model.generate(
+        "Go.", tools=tools, tool_choice="required", temperature=1.0, seed=seed, max_tokens=max_tokens
+    )
+    calls = generation.tool_calls
+    outcome = Outcome(sets=1, calls=len(calls), cut=sum(bool(call.cut) for call in calls))
+    for problem in judge(tools, generation):
+        outcome.fail(problem, f"{name}, seed {seed}")
     return outcome
 
 
-def main() -> int:
-    """Run it; 0 if nothing is wrong."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("data", type=Path)
-    options.add_argument("--limit", type=int, default=200)
-    options.add_argument("--max-tokens", type=int, default=400)
-    options.add_argument("--formats", default="")
-    options.add_argument("--json", type=Path)
-    asked = options.parse_args()
-    sets = [row["functions"] for row in rows(asked.data)[: asked.limit]]
-    results = {}
-    for name in asked.formats.split(",") if asked.formats else format_names():
-        outcome = results[name] = run(name, sets, asked.max_tokens)
-        refused = sum(outcome.refused.values())
-        print(
-            f"{name:20} {outcome.sets:4} sets {outcome.calls:5} calls, {outcome.cut:4} cut, "
-            f"{len(outcome.wrong):3} wrong, {refused:3} refused, {outcome.seconds:6.1f} s",
-            flush=True,
-        )
-        for line in (*outcome.wrong[:3], *(f"refused {count}: {why}" for why, count in outcome.refused.items())):
-            print(f"    {line[:300]}")
-    if asked.json:
-        asked.json.write_text(json.dumps({name: vars(each) for name, each in results.items()}, indent=1))
-    return int(any(each.wrong for each in results.values()))
+def main(
+    data: Path, limit: int = 200, max_tokens: int = 400, formats: str = "", workers: int = os.cpu_count() or 1
+) -> int:
+    """Run it; 1 if anything is wrong.
+
+    Args:
+        limit: number of tool sets
+        formats: their names, separated by commas; all without it
+    """
+    sets = [row["functions"] for row in rows(data)[:limit]]
+    jobs = {
+        name: [(name, functions, seed, max_tokens) for seed, functions in enumerate(sets)]
+        for name in (formats.split(",") if formats else format_names())
+    }
+    return count(run, jobs, ("format",), workers)

@@ -1,6 +1,6 @@
 """llama.cpp's own cases of model outputs, read by the library's parsers.
 
-    python -m benchmarks formats/llama_cpp_cases --cache FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/llama_cpp_cases [--cache FOLDER] [--only NAME] [--keep] [--look]
 
 Takes ``tests/test-chat.cpp`` of llama.cpp from the source distribution of llama-cpp-python, which `templates.py`
 fetches. Its test functions are compiled with a C++ compiler (``c++``, or what ``CXX`` names) behind a stand-in that
@@ -13,7 +13,6 @@ an output that ends early, if what was read is a beginning of the calls, or the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -26,8 +25,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.formats.templates import PACKAGES, TextBackend, fetch
+from benchmarks.formats.templates import PACKAGES, TextBackend
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import CallEnd, CallStart, Event, Message, ParseError
 from toolgrammar.core.conversation import ArgumentsDelta
 from toolgrammar.tools import Tool, ToolSet
@@ -178,19 +178,18 @@ def outcome(reader: Reader, case: dict[str, Any]) -> tuple[str, str]:
     return ("same calls" if same else "other calls"), f"{read} != {theirs}"
 
 
-def main() -> None:
-    """Read the cases, and print what differs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--show", action="store_true")
-    options = parser.parse_args()
+def main(cache: Path = CACHE, only: str = "", look: bool = False, keep: bool = False) -> None:
+    """Read the cases, and print what differs.
+
+    Args:
+        cache: a folder for source distributions
+        look: print the cases that differ
+    """
     package, version, _ = PACKAGES[0]
     readers: dict[str, Reader] = {}
     counts: dict[str, Counter[str]] = {}
     differing = []
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(package, version, options.cache)) as archive:
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch(package, version, cache)) as archive:
         wanted = re.compile(r"[^/]+/vendor/llama\.cpp/(?:tests/test-chat|models/templates/|[^.]*\.(?:h|hpp)$)")
         archive.extractall(folder, [member for member in archive if wanted.match(member.name)], filter="data")
         root = next(Path(folder).glob("*/vendor/llama.cpp"))
@@ -200,7 +199,7 @@ def main() -> None:
         for case in cases:
             special.setdefault(case["template"], set()).update(re.findall(r"<\|[a-z_]+\|>", case["input"]))
         for case in cases:
-            if not case["tools"] or case["schema"] or case["continued"] or options.only not in case["template"]:
+            if not case["tools"] or case["schema"] or case["continued"] or only not in case["template"]:
                 continue
             name = case["template"]
             reader = readers.setdefault(name, Reader((root / name).read_text(), special[name]))
@@ -210,7 +209,7 @@ def main() -> None:
             if what != "same calls":
                 differing.append({"template": stem, "what": what, "input": case["input"], "note": note})
     result = {"version": version, "templates": counts, "differing": differing}
-    show("llama_cpp_cases", result, keep=options.keep)
-    for each in differing if options.show else ():
+    show("llama_cpp_cases", result, keep=keep)
+    for each in differing if look else ():
         wire = readers[f"models/templates/{each['template']}.jinja"].wire
         print(f"\n== {each['template']} ({wire and wire.name}): {each['what']}\n{each['input']}\n-- {each['note']}")

@@ -10,7 +10,6 @@ processor times.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 import signal
@@ -81,29 +80,23 @@ def seconds(wire: Any, text: str, piece: int, limit: float) -> float:
     return time.process_time() - start
 
 
-def main() -> None:
+def main(formats: str = ",".join(format_names()), size: int = 1 << 16, places: int = 12, full: bool = False) -> None:
     """Print a line for each format."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--formats", default=",".join(format_names()))
-    options.add_argument("--size", type=int, default=1 << 16)
-    options.add_argument("--places", type=int, default=12)
-    options.add_argument("--full", action="store_true")
-    given = options.parse_args()
 
     def stop(*_: Any) -> None:
         raise TooSlow
 
     signal.signal(signal.SIGVTALRM, stop)
-    for name in given.formats.split(","):
+    for name in formats.split(","):
         wire = get_format(name)
         wire = wire.with_special(()) if hasattr(wire, "with_special") else wire
         TOOLS.parse(wire.render("", [ToolCall("call_1", "edit", {"text": "a"})]), wire)  # what is made once
         worst = dict.fromkeys((4, 1 << 30), (0.0, "", ""))
-        for label, text in texts(wire, given.size, given.places):
+        for label, text in texts(wire, size, places):
             for piece in worst:
                 took = seconds(wire, text, piece, 60.0) * 1e6 / len(text)
                 worst[piece] = max(worst[piece], (took, label, text))
         for piece, (took, label, text) in worst.items():
-            if given.full:
+            if full:
                 took = seconds(wire, (text * (1_000_000 // len(text) + 1))[:1_000_000], piece, 600.0)
             print(f"{name:18} {'4 chars' if piece == 4 else 'whole':8} {took:8.2f} s/MB  {label[:110]}", flush=True)

@@ -1,6 +1,6 @@
 """SGLang's own tests of tool-call detectors, run against the library's parsers behind a stand-in for SGLang.
 
-    python -m benchmarks formats/sglang_parsers --source FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/sglang_parsers --source FOLDER [--only NAME] [--keep] [--look]
 
 ``--source`` is a checkout of SGLang, or of a fork (its packages have no tests), with ``test/registered``. The package
 ``sglang`` that the tests import is a stand-in, whose detectors are the library's formats; nothing of SGLang is run.
@@ -10,8 +10,6 @@ cause (`CAUSES`), as by ``vllm_parsers.py``.
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import sys
 import unittest
@@ -22,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.formats.vllm_parsers import Collector, Finder, Value, Words, show_outcomes
+from benchmarks.formats.vllm_parsers import Finder, Value, Words, arguments_of, read_whole, run_tests, show_outcomes
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool as OurTool
 from toolgrammar.tools import ToolSet
-from toolgrammar.tools.formats import MALFORMED, format_names, get_format
+from toolgrammar.tools.formats import format_names, get_format
 
 #: The library's format for each detector; of several, a later one counts where its marker is in the text.
 FORMATS = {
@@ -195,23 +193,12 @@ class Detector:
     def detect_and_parse(self, text: str, tools: Any) -> StreamingParseResult:
         """Read a whole text."""
         known = self._tool_set(tools)
-        parser = known.parser(self._format(text))
-        try:
-            events = [*parser.feed(text), *parser.close()]
-        except ParseError:
-            events = [TextDelta(text)]
-        said, calls = "", []
-        for event in events:
-            if isinstance(event, TextDelta):
-                said += event.text
-            elif isinstance(event, CallEnd):
-                call = known.check_call(event.call, repair=True) if event.call.error else event.call
-                if (call.error or "").startswith(MALFORMED):
-                    said += call.raw
-                elif call.name in known:  # SGLang drops the others
-                    written = json.dumps(dict(call.arguments), ensure_ascii=False)
-                    at = known.names.index(call.name)
-                    calls.append(ToolCallItem(tool_index=at, name=call.name, parameters=written))
+        said, found = read_whole(known, self._format(text), text)
+        calls = [
+            ToolCallItem(tool_index=known.names.index(call.name), name=call.name, parameters=arguments_of(call))
+            for call in found
+            if call.name in known  # SGLang drops the others
+        ]
         return StreamingParseResult(normal_text=said, calls=calls)
 
     def parse_streaming_increment(self, new_text: str, tools: Any) -> StreamingParseResult:
@@ -312,30 +299,22 @@ def _nothing(name: str, *given: Any, **options: Any) -> Any:
         raise NotImplementedError(f"SGLang's own function {name}")
 
 
-def main() -> None:
-    """Run the tests, and print what failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--show", action="store_true")
-    options = parser.parse_args()
-    sys.meta_path.insert(0, Finder("sglang", options.source / "python", stand_in))
-    root = options.source / "test/registered"
+def main(*, source: Path, only: str = "", look: bool = False, keep: bool = False) -> None:
+    """Run the tests, and print what failed.
+
+    Args:
+        source: a checkout of SGLang, or of a fork
+        only: a pattern of the names of tests
+        look: print why tests fail
+    """
+    sys.meta_path.insert(0, Finder("sglang", source / "python", stand_in))
+    root = source / "test/registered"
     folders = [each for each in (root / "function_call", root / "unit/function_call") if each.exists()]
-    collector = Collector(options.only, OUT)
-    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
-    given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(options.source), "-c", "/dev/null"]
-    given.append("--import-mode=importlib")
-    pytest.main([*given, *map(str, folders)], plugins=[collector])
-    collector.require_all()
-    files: dict[str, dict[str, int]] = {}
-    bad = [test for test, kind in collector.outcomes.items() if kind == "failed"]
-    failed = sorted(test.rpartition("function_call/")[2] for test in bad)
-    for test, kind in collector.outcomes.items():
+    outcomes = run_tests(source, Path("/dev/null"), folders, only, OUT, "--import-mode=importlib", look=look)
+
+    def class_of(test: str) -> str:
         parts = test.rpartition("function_call/")[2].split("::")
         is_class = len(parts) > 1 and parts[1].startswith("Test")
-        name = parts[1].removeprefix("Test") if is_class else parts[0].removeprefix("test_").removesuffix(".py")
-        counts = files.setdefault(name, dict.fromkeys(("passed", "failed", "skipped"), 0))
-        counts["passed" if kind == "expected" else kind] += 1
-    show_outcomes("sglang_parsers", files, failed, CAUSES, keep=options.keep)
+        return parts[1].removeprefix("Test") if is_class else parts[0].removeprefix("test_").removesuffix(".py")
+
+    show_outcomes("sglang_parsers", outcomes, "function_call/", class_of, CAUSES, keep=keep)

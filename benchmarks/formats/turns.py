@@ -1,6 +1,6 @@
 """Conversations of three turns with random weights and real chat templates: what the model wrote is in its next prompt.
 
-    python -m benchmarks formats/turns --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--backends hf,gguf] [--keep]
+    python -m benchmarks formats/turns [--cache FOLDER] [--mistral CHECKOUT] [--only NAME] [--backends hf,gguf] [--keep]
 
 For each template of ``templates.py`` a tiny Llama of random weights is saved with a byte-level tokenizer that has the
 markers of the template as control tokens, as a folder of transformers (``hf:``) and as a GGUF file (``gguf:``). The
@@ -11,15 +11,15 @@ before it. ``--keep`` writes ``results/turns.json``.
 
 from __future__ import annotations
 
-import argparse
 import re
 import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.formats.templates import CASES, Renderer, add_sources, leaves, templates, written
+from benchmarks.formats.templates import CASES, Renderer, leaves, templates, written
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sources import CACHE
 from toolgrammar.core import GenerateParams, Message, ToolGrammarError, load_model
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format
@@ -108,18 +108,20 @@ def converse(model: Any, seed: int) -> str:
     return ""
 
 
-def main() -> None:
-    """Run all templates, and print what failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_sources(parser)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--backends", default="hf,gguf")
-    options = parser.parse_args()
-    failed: dict[str, dict[str, str]] = {backend: {} for backend in options.backends.split(",")}
+def main(
+    cache: Path = CACHE, mistral: Path | None = None, only: str = "", backends: str = "hf,gguf", keep: bool = False
+) -> None:
+    """Run all templates, and print what failed.
+
+    Args:
+        cache: a folder for source distributions
+        mistral: a checkout of mistral-common's repository
+        only: a pattern of the templates' names
+        backends: of hf and gguf
+    """
+    failed: dict[str, dict[str, str]] = {backend: {} for backend in backends.split(",")}
     passed = dict.fromkeys(failed, 0)
-    for number, (name, source) in enumerate(templates(options)):
-        if not re.search(options.only, name):
-            continue
+    for number, (name, source) in enumerate(templates(cache, mistral, keep=keep, only=only)):
         with tempfile.TemporaryDirectory() as folder:
             save(Path(folder), source, control_tokens(source))
             for backend in failed:
@@ -131,4 +133,4 @@ def main() -> None:
                 else:
                     passed[backend] += 1
     result = {"passed": passed, "failed": failed}
-    show("turns", result, keep=options.keep)
+    show("turns", result, keep=keep)

@@ -1,6 +1,6 @@
 """vLLM's own tests of tool parsers, run against the library's parsers behind a stand-in for vLLM.
 
-    python -m benchmarks formats/vllm_parsers --cache FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/vllm_parsers [--cache FOLDER] [--only NAME] [--keep] [--look]
 
 Takes ``tests/tool_parsers`` of vLLM's source distribution, which `templates.py` fetches, and a package ``vllm`` of a
 few hundred lines that has the names the tests import; behind its parser classes are the library's formats. Constants
@@ -11,7 +11,6 @@ its registry) are left out, by name, in `OUT`; what else fails is listed with it
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib.abc
 import importlib.machinery
@@ -21,6 +20,7 @@ import sys
 import tarfile
 import tempfile
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.formats.templates import fetch
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import MALFORMED, get_format
@@ -291,25 +291,10 @@ class ToolParser:
 
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
         """Read a whole text."""
-        tools = self._tool_set(request)
-        parser = tools.parser(self._format(model_output))
-        try:
-            events = [*parser.feed(model_output), *parser.close()]
-        except ParseError:
-            events = [TextDelta(model_output)]
-        calls, text = [], ""
-        for event in events:
-            if isinstance(event, TextDelta):
-                text += event.text
-            elif isinstance(event, CallEnd):
-                call = event.call
-                if call.error and call.name in tools:
-                    call = tools.check_call(call, repair=True)
-                if (call.error or "").startswith(MALFORMED):
-                    text += call.raw
-                    continue
-                arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-                calls.append(ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=arguments)))
+        text, found = read_whole(self._tool_set(request), self._format(model_output), model_output)
+        calls = [
+            ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=arguments_of(call))) for call in found
+        ]
         return ExtractedToolCallInformation(tools_called=bool(calls), tool_calls=calls, content=text or None)
 
     def extract_tool_calls_streaming(
@@ -345,6 +330,33 @@ class ToolParser:
         if not content and not calls:
             return None
         return DeltaMessage(content=content or None, tool_calls=list(calls.values()))
+
+
+def read_whole(tools: ToolSet, name: str, text: str) -> tuple[str, list[Any]]:
+    """Return the text beside the calls of a whole output, and the calls that can be read."""
+    parser = tools.parser(name)
+    try:
+        events = [*parser.feed(text), *parser.close()]
+    except ParseError:
+        events = [TextDelta(text)]
+    said, calls = "", []
+    for event in events:
+        if isinstance(event, TextDelta):
+            said += event.text
+        elif isinstance(event, CallEnd):
+            call = event.call
+            if call.error and call.name in tools:
+                call = tools.check_call(call, repair=True)
+            if (call.error or "").startswith(MALFORMED):
+                said += call.raw
+            else:
+                calls.append(call)
+    return said, calls
+
+
+def arguments_of(call: Any) -> str:
+    """Return the arguments of a call as JSON."""
+    return json.dumps(dict(call.arguments), ensure_ascii=False)
 
 
 def known() -> tuple[str, ...]:
@@ -538,7 +550,6 @@ class Collector:
 
     def __init__(self, only: str, out: Sequence[str]) -> None:
         self.outcomes: dict[str, str] = {}
-        self.notes: dict[str, str] = {}
         self._unread: list[str] = []
         self._only = only
         self._out = out
@@ -569,34 +580,60 @@ class Collector:
             elif hasattr(report, "wasxfail"):
                 kind = "expected"
             self.outcomes[report.nodeid] = kind
-            if kind in ("failed", "skipped"):
-                self.notes[report.nodeid] = str(report.longrepr)[-1_500:]
+
+
+def run_tests(
+    root: Path, ini: Path, places: Sequence[Path], only: str, out: Sequence[str], *more: str, look: bool
+) -> dict[str, str]:
+    """Run the tests of some places; return the outcome of each."""
+    collector = Collector(only, out)
+    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors", *more]
+    given += ["--tb=short" if look else "--tb=line", "--rootdir", str(root), "-c", str(ini)]
+    pytest.main([*given, *map(str, places)], plugins=[collector])
+    collector.require_all()
+    return collector.outcomes
 
 
 def show_outcomes(
-    name: str, files: dict[str, Any], failed: list[str], patterns: Sequence[tuple[str, str, str]], *, keep: bool
+    name: str,
+    outcomes: dict[str, str],
+    folder: str,
+    part_of: Callable[[str], str],
+    patterns: Sequence[tuple[str, str, str]],
+    *,
+    keep: bool,
 ) -> None:
-    """Print the outcomes, with the failed tests by their causes, and keep them as the results of that name."""
-    causes: dict[str, dict[str, Any]] = {}
-    for test in failed:
-        whose, cause = cause_of(test, patterns)
-        kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
-        kept["tests"] += 1
-    result = {"files": files, "causes": list(causes.values()), "failed": failed}
-    show(name, result, keep=keep)
+    """Print the outcomes, with the failed tests by their causes, and keep them as the results of that name.
+
+    Args:
+        name: of the results.
+        outcomes: of each test.
+        folder: what the shown name of a test comes after.
+        part_of: gives the row of a test.
+        patterns: the causes.
+        keep: write the file.
+    """
+    parts: dict[str, dict[str, int]] = {}
+    for test, kind in outcomes.items():
+        counts = parts.setdefault(part_of(test), dict.fromkeys(("passed", "failed", "skipped"), 0))
+        counts["passed" if kind == "expected" else kind] += 1
+    failed = sorted(test.rpartition(folder)[2] for test, kind in outcomes.items() if kind == "failed")
+    causes = Counter(cause_of(test, patterns) for test in failed)
+    found = [{"whose": whose, "cause": cause, "tests": count} for (whose, cause), count in causes.items()]
+    show(name, {"files": parts, "causes": found, "failed": failed}, keep=keep)
     for test in failed:
         print(test, "|", *cause_of(test, patterns))
 
 
-def main() -> None:
-    """Run the tests, and print what failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--keep", action="store_true")
-    parser.add_argument("--show", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch("vllm", VERSION, options.cache)) as archive:
+def main(cache: Path = CACHE, only: str = "", look: bool = False, keep: bool = False) -> None:
+    """Run the tests, and print what failed.
+
+    Args:
+        cache: a folder for source distributions
+        only: a pattern of the names of tests
+        look: print why tests fail
+    """
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch("vllm", VERSION, cache)) as archive:
         wanted = re.compile(
             r"[^/]+/(tests/(tool_parsers|parser/engine)/|tests/__init__|vllm/(tool_parsers|parser)/).*\.py$"
         )
@@ -615,16 +652,10 @@ def main() -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
         (root / "pytest.ini").write_text("[pytest]\nmarkers =\n    skip_global_cleanup\n    slow_test\n    cpu_test\n")
-        collector = Collector(options.only, OUT)
         ini = root / "pytest.ini"
-        given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
-        given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(root), "-c", str(ini)]
-        pytest.main([*given, str(root / "tests/tool_parsers")], plugins=[collector])
-    collector.require_all()
-    files: dict[str, dict[str, int]] = {}
-    for test, kind in collector.outcomes.items():
-        file = test.split("::")[0].rpartition("/test_")[2].removesuffix("_tool_parser.py")
-        counts = files.setdefault(file, dict.fromkeys(("passed", "failed", "skipped"), 0))
-        counts["passed" if kind == "expected" else kind] += 1
-    failed = sorted(test.partition("tool_parsers/")[2] for test, kind in collector.outcomes.items() if kind == "failed")
-    show_outcomes("vllm_parsers", files, failed, CAUSES, keep=options.keep)
+        outcomes = run_tests(root, ini, [root / "tests/tool_parsers"], only, OUT, look=look)
+
+    def file_of(test: str) -> str:
+        return test.split("::")[0].rpartition("/test_")[2].removesuffix("_tool_parser.py")
+
+    show_outcomes("vllm_parsers", outcomes, "tool_parsers/", file_of, CAUSES, keep=keep)

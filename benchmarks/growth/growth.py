@@ -22,7 +22,6 @@ are of the thread's own processor time; about 0.3 us of each first time is the c
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import multiprocessing
@@ -31,18 +30,18 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jsonschema
 import numpy as np
 
 from benchmarks.masks import tool_sets
-from benchmarks.shared.cost_tables import draw_growth
-from benchmarks.shared.data import BFCL
-from benchmarks.shared.engines import Encode, LLGuidanceSteps
+from benchmarks.shared.data import BFCL, distinct_tools
+from benchmarks.shared.engines import Encode
 from benchmarks.shared.engines import Ours as OursOfSchemas
 from benchmarks.shared.peers import tekken, tekken_file
 from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.workers import installed
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet
@@ -101,7 +100,7 @@ class Ours(OursOfSchemas):
         return constraint
 
 
-class LLGuidance(LLGuidanceSteps, tool_sets.LLGuidance):
+class LLGuidance(tool_sets.LLGuidance):
     """llguidance: its own JSON Schema, or the Lark grammar of ``tool_sets.py``. Making the text is not counted."""
 
     def prepare(self, subject: Any) -> str:
@@ -112,10 +111,8 @@ class LLGuidance(LLGuidanceSteps, tool_sets.LLGuidance):
 
     def compile(self, grammar: str) -> Any:
         """Compile, and give the first mask."""
-        matcher = self.matcher(self.tokenizer, grammar)
-        if matcher.is_error():
-            raise RuntimeError(matcher.get_error().splitlines()[0][:100])
-        self.fill(matcher, self.mask, 0)
+        matcher = self.load(grammar)
+        self.fill(matcher)
         return matcher
 
 
@@ -220,7 +217,7 @@ def call(tool: Tool, draw: random.Random) -> str | None:
 
 def tool_pool(data: Path, count: int) -> tuple[list[Tool], int]:
     """So many tools, shuffled, and how many of them are from the sample: the others are made."""
-    found = tool_sets.tools(data, count) if data.is_file() else []
+    found = distinct_tools(data, count) if data.is_file() else []
     draw = random.Random(0)
     made = []
     for at in range(count - len(found)):
@@ -318,28 +315,27 @@ def child(engines: Sequence[Any], given: list[Case], encode: Encode, now: Callab
     out.close()
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweeps", default=",".join(SWEEPS))
-    parser.add_argument("--peers", default="llguidance")
-    parser.add_argument(
-        "--clock", choices=["cpu", "wall"], default="cpu", help="cpu: of this thread alone, for a machine that is busy"
-    )
-    parser.add_argument("--data", type=Path, default=BFCL, help="the BFCL sample, for its tools")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/growth.json and the picture")
-    options = parser.parse_args()
-    if "fork" not in multiprocessing.get_all_start_methods():
-        print("each point runs in a fork, which this system does not have; nothing was measured")
-        return 2
-    chosen = options.sweeps.split(",")
-    if unknown := [name for name in chosen if name not in SWEEPS]:
-        parser.error(f"no such sweep: {unknown[0]}; there are {', '.join(SWEEPS)}")
-    now = time.thread_time_ns if options.clock == "cpu" else time.perf_counter_ns
-    pool, sampled = tool_pool(options.data, max(SWEEPS["tools"]))
+def main(
+    sweeps: str = ",".join(SWEEPS),
+    peers: str = "llguidance",
+    clock: Literal["cpu", "wall"] = "cpu",
+    data: Path = BFCL,
+    keep: bool = False,
+) -> int:
+    """Run the benchmark.
+
+    Args:
+        clock: cpu: of this thread alone, for a machine that is busy
+        data: the BFCL sample, for its tools
+    """
+    chosen = sweeps.split(",")
+    if unknown := set(chosen) - set(SWEEPS):
+        raise SystemExit(f"no such sweep: {unknown.pop()}; there are {', '.join(SWEEPS)}")
+    now = time.thread_time_ns if clock == "cpu" else time.perf_counter_ns
+    pool, sampled = tool_pool(data, max(SWEEPS["tools"]))
     forks = multiprocessing.get_context("fork")
     report: dict[str, Any] = {
-        "clock": options.clock,
+        "clock": clock,
         "compiled": COMPILED,
         "tools_of_bfcl": sampled,
         "sweeps": {name: {} for name in chosen},
@@ -348,11 +344,7 @@ def main() -> int:
     for size in sizes:
         vocabulary, encode = vocabulary_of(size)
         engines: list[Any] = [Ours(vocabulary)]
-        if "llguidance" in options.peers.split(","):
-            try:
-                engines.append(LLGuidance(vocabulary, encode))
-            except ImportError as error:
-                print(f"llguidance is not installed ({error}): pip install 'toolgrammar[bench]'")
+        engines += [LLGuidance(vocabulary, encode) for _ in installed(peers)]
         Grammar.json().bind(vocabulary).matcher().fill_mask(engines[0].mask)  # the vocabulary's own tables
         points = [
             (sweep, at)
@@ -369,18 +361,7 @@ def main() -> int:
             found = receive.recv()
             process.join()
             report["sweeps"][sweep][str(at)] = found
-            shown = {
-                name: each.get("refused") or f"{each['first_us']['mean']:.1f} / {each['again_us']['mean']:.1f}"
-                for name, each in found.items()
-            }
-            print(f"{sweep} {at:,}: {shown}", flush=True)
-    show("growth", report, keep=options.keep)
-    if options.keep:
-        draw_growth(report)
-    wrong = [
-        found["toolgrammar"]["refused"]
-        for points_of in report["sweeps"].values()
-        for found in points_of.values()
-        if "refused" in found["toolgrammar"]
-    ]
-    return 1 if wrong else 0
+            print(f"{sweep} {at:,} is measured", flush=True)
+    show("growth", report, keep=keep)
+    every = [found for of_sweep in report["sweeps"].values() for found in of_sweep.values()]
+    return int(any("refused" in found["toolgrammar"] for found in every))

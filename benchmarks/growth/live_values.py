@@ -1,6 +1,6 @@
 """Cost of live values in a decoding step, beside the same values in the schema.
 
-    python -m benchmarks growth/live_values [COUNT]
+    python -m benchmarks growth/live_values [--count COUNT]
 
 A call with a project, a note of 200 characters and one of COUNT ids (5,000) is written token by token, as in the loop
 of generation: a mask, a token, and a check of the budget. The ids are an ``enum``, or come from a callable that is
@@ -10,13 +10,13 @@ answer has the callable and the first sight of its values, that of the second th
 
 from __future__ import annotations
 
-import argparse
 import time
 from statistics import median
 from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.results_io import table
 from toolgrammar.core import Constraint, Grammar, LiveValues
 from toolgrammar.core.masks.budget import Budget
 from toolgrammar.core.models.numpy_llama.bpe import ByteBPE
@@ -52,23 +52,24 @@ def steps(constraint: Constraint, bpe: ByteBPE, text: str, live: LiveValues | No
     return taken
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("count", type=int, nargs="?", default=5_000)
-    count = parser.parse_args().count
+def main(count: int = 5_000) -> None:
+    """Print the table.
+
+    Args:
+        count: number of ids
+    """
     bpe = ByteBPE.load(TOKENIZER)
     ids = [f"order-{number * 7919 % 1_000_003:06d}" for number in range(count)]
     text = f'{{"project": "a", "note": "{NOTE}", "id": "{ids[count // 2]}"}}'
     live = {"type": "string", "x-values": {"source": "ids", "after": ["project"]}}
-    rows = {"enum": {"enum": ids}, "x-values": live}
-    print(f"{count:,} ids, {len(bpe.encode(text))} tokens\n\n| values | room | answer | median | longest | asked |")
-    print("|---|---|---|---|---|---|")
-    for name, member in rows.items():
+    measured = []
+    for name, member in (("enum", {"enum": ids}), ("x-values", live)):
         for room in (2_000, 300):
             constraint = Grammar.from_json_schema(schema(member)).bind(bpe.vocabulary)
             for answer in (1, 2, 3):
                 values = LiveValues({"ids": lambda call: list(ids)}) if name == "x-values" else None
                 taken = steps(constraint, bpe, text, values, room)
                 asked = values.asked if values is not None else 0
-                print(f"| {name} | {room} | {answer} | {median(taken):.0f} | {max(taken):,.0f} | {asked} |")
+                measured.append([name, room, answer, round(median(taken)), round(max(taken)), asked])
+    print(f"{count:,} ids, {len(bpe.encode(text))} tokens\n")
+    print(table(("values", "room", "answer", "median", "longest", "asked"), measured))

@@ -10,24 +10,21 @@ a text written under each. Memory that the process had free before is given back
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import gc
-import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.data import BFCL, rows
+from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.peers import tekken
+from benchmarks.shared.pool import alone
 from benchmarks.shared.results_io import show
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
-from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools import ToolSet
 
 MB = 2**20
 
@@ -41,17 +38,6 @@ def warm_vocabulary() -> Vocabulary:
         assert matcher.accept_bytes(text)
         matcher.allowed_tokens()
     return vocabulary
-
-
-def tools(data: Path, count: int) -> list[Tool]:
-    """The first tools of the sample, by name."""
-    found: dict[str, Tool] = {}
-    for row in rows(data):
-        for tool in ToolSet.from_any(row["functions"]):
-            found.setdefault(tool.name, tool)
-            if len(found) == count:
-                return list(found.values())
-    raise SystemExit(f"the sample has {len(found)} tools, not {count}")
 
 
 def resident() -> int:
@@ -82,7 +68,7 @@ def union(data: Path, count: int, calls: int) -> dict[str, Any]:
     """A union of tools after random calls."""
     vocabulary = warm_vocabulary()
     out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-    chosen = tools(data, count)
+    chosen = distinct_tools(data, count, variants=False)
     before = resident()
     constraint = ToolSet(chosen).grammar(tool_choice="required").bind(vocabulary)
     draw = random.Random(0)
@@ -125,25 +111,10 @@ def distinct(schemas: int) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the benchmark, or one part of it (``--part``, as the children do)."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=1_000)
-    parser.add_argument("--schemas", type=int, default=10_000)
-    parser.add_argument("--data", type=Path, default=BFCL)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/memory.json")
-    parser.add_argument("--part", choices=("10", "100", "schemas"), help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.part == "schemas":
-        print(json.dumps(distinct(options.schemas)))
-        return 0
-    if options.part:
-        print(json.dumps(union(options.data, int(options.part), options.calls)))
-        return 0
-    report: dict[str, Any] = {"calls": options.calls, "schemas": options.schemas}
-    for part in ("10", "100", "schemas"):
-        command = [sys.executable, "-m", "benchmarks", "growth/memory", *sys.argv[1:], "--part", part]
-        result = subprocess.run(command, capture_output=True, text=True, check=True)
-        report[part] = json.loads(result.stdout)
-    show("memory", report, keep=options.keep)
-    return 0
+def main(calls: int = 1_000, schemas: int = 10_000, data: Path = BFCL, keep: bool = False) -> None:
+    """Run the benchmark."""
+    report: dict[str, Any] = {"calls": calls, "schemas": schemas}
+    for count in (10, 100):
+        report[str(count)] = alone(union, data, count, calls)
+    report["schemas"] = alone(distinct, schemas)
+    show("memory", report, keep=keep)

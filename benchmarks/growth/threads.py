@@ -1,6 +1,6 @@
 """How much two threads do in the time of one: schemas compiled, and masks of texts that were never met.
 
-    python -m benchmarks growth/threads --data FILE --tekken FILE [--limit N] [--json FILE]
+    python -m benchmarks growth/threads --data FILE --tekken FILE [--limit N]
 
 Each thread has grammars of its own. With a GIL two threads do as much as one. On a free-threaded CPython (PEP 703) they
 should do nearly twice as much: what they share is the index of the vocabulary (``core/compiled/gil.py`` has the rule).
@@ -11,9 +11,7 @@ format, read here without its package, so that the interpreter needs no more tha
 
 from __future__ import annotations
 
-import argparse
 import base64
-import gzip
 import json
 import sys
 import time
@@ -24,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.shared.data import rows
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.compiled.gil import HAS_GIL
 from toolgrammar.core.errors import ToolGrammarError
@@ -74,35 +73,22 @@ def timed(parts: Sequence[Sequence[tuple[Any, list[int]]]], vocabulary: Vocabula
         return time.perf_counter() - start
 
 
-def main() -> None:
-    """Measure one thread beside two."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--tekken", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=400, help="schemas")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def main(*, data: Path, tekken: Path, limit: int = 400) -> None:
+    """Measure one thread beside two.
 
-    tokens = read_tokens(options.tekken)
+    Args:
+        tekken: a tokenizer's file
+    """
+    tokens = read_tokens(tekken)
     numbers = {token: number for number, token in enumerate(tokens) if token}
     longest = min(24, max(map(len, numbers)))
     vocabulary = Vocabulary(tokens, eos=[2])
     cases = []
-    with gzip.open(options.data, "rt", encoding="utf-8") as lines:
-        for line, _ in zip(lines, range(options.limit), strict=False):
-            case = json.loads(line)
-            valid = [test["data"] for test in case["tests"] if test["valid"]][:1]
-            text = json.dumps(valid[0], ensure_ascii=False).encode() if valid else b"{"
-            cases.append((case["schema"], spell(text, numbers, longest)))
+    for case in rows(data)[:limit]:
+        valid = [test["data"] for test in case["tests"] if test["valid"]][:1]
+        text = json.dumps(valid[0], ensure_ascii=False).encode() if valid else b"{"
+        cases.append((case["schema"], spell(text, numbers, longest)))
     timed([cases[:40]], vocabulary)  # what the library derives once
-    result = {
-        "python": sys.version.split()[0],
-        "gil": HAS_GIL,
-        "schemas": len(cases),
-        "one_thread_s": timed([cases], vocabulary),
-        "two_threads_s": timed([cases[::2], cases[1::2]], vocabulary),
-    }
-    result["speedup"] = result["one_thread_s"] / result["two_threads_s"]
-    print(json.dumps(result, indent=2))
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    one, two = timed([cases], vocabulary), timed([cases[::2], cases[1::2]], vocabulary)
+    print(f"Python {sys.version.split()[0]}, {'with' if HAS_GIL else 'without'} a GIL, {len(cases)} schemas:")
+    print(f"one thread {one:.2f} s, two threads {two:.2f} s, {one / two:.2f} times the work")

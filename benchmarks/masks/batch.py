@@ -9,7 +9,6 @@ the same texts. Applying is measured on the masks of one step, on the host, in p
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
@@ -99,13 +98,8 @@ def applying(ways: dict[str, Callable[[Any], Any]], logits: Any) -> dict[str, fl
     return {name: statistics.median(each) for name, each in spent.items()}
 
 
-def main() -> None:
+def main(rows: int = 256, steps: int = 40, keep: bool = False) -> None:
     """Run, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/batch.json")
-    options = parser.parse_args()
     torch.set_num_threads(1)
     import llguidance.numpy as llguidance_numpy
     import llguidance.torch as llguidance_torch
@@ -114,19 +108,19 @@ def main() -> None:
 
     vocabulary, encode = tekken()
     seed = random.Random(0)
-    texts = [encode(call(seed)) for _ in range(options.rows)]
+    texts = [encode(call(seed)) for _ in range(rows)]
     schema = {"anyOf": [tool(number) for number in range(10)]}
     words = (vocabulary.size + 31) // 32
 
     ours = Ours(vocabulary, whitespace="flexible")
     constraint = ours.compile(schema)
-    out = np.zeros((options.rows, words), np.uint32)
+    out = np.zeros((rows, words), np.uint32)
     masks = MaskTable(vocabulary.size, 4_096)
     accept = lambda matcher, token: bool(matcher.accept(token))  # noqa: E731 - one of four alike
     fills = {
-        "toolgrammar, MaskTable.rows": filling(constraint.matcher, accept, masks.rows, texts, options.steps),
+        "toolgrammar, MaskTable.rows": filling(constraint.matcher, accept, masks.rows, texts, steps),
         "toolgrammar, fill_masks": filling(
-            constraint.matcher, accept, lambda each: fill_masks(each, out), texts, options.steps
+            constraint.matcher, accept, lambda each: fill_masks(each, out), texts, steps
         ),
     }
     llguidance = LLGuidance(vocabulary, encode)
@@ -140,20 +134,20 @@ def main() -> None:
             executor, [(matcher, row) for row, matcher in enumerate(each)], signed
         ),
         texts,
-        options.steps,
+        steps,
     )
     peer = XGrammar(vocabulary)
     grammar = peer.compile(schema)
     batch = xgrammar.BatchGrammarMatcher(max_threads=1)
-    bitmask = xgrammar.allocate_token_bitmask(options.rows, vocabulary.size)
+    bitmask = xgrammar.allocate_token_bitmask(rows, vocabulary.size)
     fills["xgrammar, batch_fill_next_token_bitmask"] = filling(
         lambda: xgrammar.GrammarMatcher(grammar),
         lambda matcher, token: bool(matcher.accept_token(token)),
         lambda each: batch.batch_fill_next_token_bitmask(each, bitmask),
         texts,
-        options.steps,
+        steps,
     )
-    rows: list[list[object]] = [[name, "fill", micros] for name, micros in fills.items()]
+    measured: list[list[object]] = [[name, "fill", micros] for name, micros in fills.items()]
 
     matchers = [constraint.matcher() for _ in range(APPLIED_ROWS)]
     for index, (matcher, text) in enumerate(zip(matchers, texts, strict=False)):
@@ -179,6 +173,6 @@ def main() -> None:
             apply(trial)
             assert torch.equal(expected, trial)
         what = f"apply {str(dtype)[6:]}"
-        rows += [[name, what, micros] for name, micros in applying(ways, logits).items()]
-    report = {"rows": options.rows, "steps": options.steps, "micros_a_row": [list(map(str, row)) for row in rows]}
-    show("batch", report, keep=options.keep)
+        measured += [[name, what, micros] for name, micros in applying(ways, logits).items()]
+    report = {"rows": rows, "steps": steps, "micros_a_row": [list(map(str, row)) for row in measured]}
+    show("batch", report, keep=keep)

@@ -14,11 +14,12 @@ same texts. Each text is checked to be valid at the end of its budget.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
 import time
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ import numpy as np
 
 from benchmarks.shared.data import schemas_of
 from benchmarks.shared.results_io import show
-from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
+from toolgrammar.adapters.vllm.sequence import Ends, fill_batch
+from toolgrammar.adapters.vllm.sequence import Sequence as Text
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import ConstraintCache, Grammar, Vocabulary
 
@@ -39,7 +41,7 @@ class Row:
 
     def __init__(self, spelling: Spelling, ends: Ends, constraint: Any, schema: Any, most: int, seed: str) -> None:
         self.schema, self.spelling, self.seed = schema, spelling, seed
-        self.text = Sequence(constraint, spelling, ends)
+        self.text = Text(constraint, spelling, ends)
         self.budget = max(most, self.text.matcher.shortest_length())
         self.text.room = lambda: self.budget - self.text.steps
         self.invalid = self.texts = 0
@@ -82,44 +84,46 @@ def walk(rows: list[Row], words: int) -> list[float]:
     return spent
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1, 32, 256])
-    parser.add_argument("--max-tokens", type=int, nargs="+", default=[2048, 32, 16])
-    parser.add_argument("--open", action="store_true", help="objects may have further members")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/engine_rows.json")
-    options = parser.parse_args()
+def main(
+    data: Path,
+    *,
+    tokenizer: str,
+    rows: Sequence[int] = (1, 32, 256),
+    max_tokens: Sequence[int] = (2048, 32, 16),
+    open: bool = False,
+    keep: bool = False,
+) -> None:
+    """Measure and print.
+
+    Args:
+        tokenizer: a folder of transformers
+        rows: texts at a time
+        open: objects may have further members
+    """
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(options.tokenizer)
-    schemas = schemas_of(options.data, closed=not options.open)
+    read = AutoTokenizer.from_pretrained(tokenizer)
+    schemas = schemas_of(data, closed=not open)
     report: dict[str, Any] = {}
-    for count in options.rows:
-        for most in options.max_tokens:
-            # Nothing is known at first: neither of the grammars nor of the vocabulary.
-            vocabulary = Vocabulary.from_transformers(tokenizer)
-            spelling = Spelling(vocabulary, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
-            ends, cache = Ends(spelling, vocabulary.eos), ConstraintCache()
-            constraints = [
-                cache.bind(Grammar.from_json_schema(schema), vocabulary)
-                for schema in (schemas * (count // len(schemas) + 1))[:count]
+    for count, most in product(rows, max_tokens):
+        # Nothing is known at first: neither of the grammars nor of the vocabulary.
+        vocabulary = Vocabulary.from_transformers(read)
+        spelling = Spelling(vocabulary, lambda text: list(read.encode(text, add_special_tokens=False)))
+        ends, cache = Ends(spelling, vocabulary.eos), ConstraintCache()
+        some = (schemas * (count // len(schemas) + 1))[:count]
+        constraints = [cache.bind(Grammar.from_json_schema(schema), vocabulary) for schema in some]
+        found = report[f"{count} rows, max_tokens {most}"] = {}
+        for attempt in ("first", "again"):
+            batch = [
+                Row(spelling, ends, constraint, schema, most, str(number))
+                for number, (constraint, schema) in enumerate(zip(constraints, some, strict=True))
             ]
-            found = report[f"{count} rows, max_tokens {most}"] = {}
-            for attempt in ("first", "again"):
-                rows = [
-                    Row(spelling, ends, constraint, schema, most, str(number))
-                    for number, (constraint, schema) in enumerate(zip(constraints, schemas * count, strict=False))
-                ]
-                spent = walk(rows, (vocabulary.size + 31) // 32)
-                found[attempt] = {
-                    "median": statistics.median(spent),
-                    "mean": statistics.mean(spent),
-                    "longest": max(spent),
-                    "texts": sum(row.texts for row in rows),
-                    "invalid": sum(row.invalid for row in rows),
-                }
-    found = {"open": options.open, "batches": report}
-    show("engine_rows", found, keep=options.keep)
+            spent = walk(batch, (vocabulary.size + 31) // 32)
+            found[attempt] = {
+                "median": statistics.median(spent),
+                "mean": statistics.mean(spent),
+                "longest": max(spent),
+                "texts": sum(row.texts for row in batch),
+                "invalid": sum(row.invalid for row in batch),
+            }
+    show("engine_rows", {"open": open, "batches": report}, keep=keep)

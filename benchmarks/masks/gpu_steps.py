@@ -16,7 +16,6 @@ clocks of the device; medians. The difference to "free" in percent is what a con
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import time
@@ -41,7 +40,7 @@ CONTEXT = 1_024
 class Network:
     """One decoding step of a transformer with random weights, as a CUDA graph."""
 
-    def __init__(self, rows: int, vocabulary: int, layers: int, weights: dict[str, Any]) -> None:
+    def __init__(self, rows: int, layers: int, weights: dict[str, Any]) -> None:
         self.tokens = torch.zeros(rows, dtype=torch.long, device="cuda")
         self.rows, self.layers, self.weights = rows, layers, weights
         shape = (rows, HEADS, CONTEXT, WIDTH // HEADS)
@@ -222,25 +221,19 @@ def ways_of(texts: list[list[int]], vocabulary: Any, encode: Any, schema: Any) -
     }
 
 
-def main() -> None:
+def main(rows: str = "1,8,32,128", steps: int = 60, layers: int = LAYERS, keep: bool = False) -> None:
     """Run, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", default="1,8,32,128")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--layers", type=int, default=LAYERS)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/gpu_steps.json")
-    options = parser.parse_args()
     vocabulary, encode = tekken()
     schema = {"anyOf": [tool(number) for number in range(10)]}
-    weights = weights_of(vocabulary.size, options.layers)
-    results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "context": CONTEXT, "steps": options.steps}
-    for rows in map(int, options.rows.split(",")):
-        seed = random.Random(rows)
-        texts = [encode(call(seed)) for _ in range(rows)]
-        network = Network(rows, vocabulary.size, options.layers, weights)
+    weights = weights_of(vocabulary.size, layers)
+    results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "context": CONTEXT, "steps": steps}
+    for count in map(int, rows.split(",")):
+        seed = random.Random(count)
+        texts = [encode(call(seed)) for _ in range(count)]
+        network = Network(count, layers, weights)
         ways = ways_of(texts, vocabulary, encode, schema)
         spent: dict[str, list[float]] = {name: [] for name in ways}
-        for number in range(10 + options.steps):
+        for number in range(10 + steps):
             for name, way in ways.items():
                 taken = way.step(network)
                 if number >= 10:  # the first ones compile kernels
@@ -248,7 +241,7 @@ def main() -> None:
         assert not ways["toolgrammar"].forbidden
         medians = {name: statistics.median(each) for name, each in spent.items()}
         worst = {name: float(np.quantile(each, 0.95)) for name, each in spent.items()}
-        results[str(rows)] = {"median_ms": medians, "p95_ms": worst}
+        results[str(count)] = {"median_ms": medians, "p95_ms": worst}
         del network
         torch.cuda.empty_cache()
-    show("gpu_steps", results, keep=options.keep)
+    show("gpu_steps", results, keep=keep)

@@ -13,7 +13,6 @@ The exit code is 1 if a text is cut open or not valid.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections import Counter
@@ -25,7 +24,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from benchmarks.shared import data
+from benchmarks.shared.data import rows
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import Constraint, Grammar, ToolGrammarError, Vocabulary, load_model
@@ -88,24 +87,23 @@ def write(constraint: Constraint, tokens: tuple[Spelling, Ends], budget: int, rn
     return f"ok{tokens[0].vocabulary.decode(text.tokens).decode()}" if text.is_whole else "cut open"
 
 
-def main() -> int:
-    """Run the benchmark; 1 if a text is not valid."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", type=Path, help="schemas of MaskBench, one JSON object a line, gzip")
-    parser.add_argument("--schemas", type=int, default=200, help="how many schemas, spread over the file")
-    parser.add_argument("--more", type=int, default=60, help="the largest budget beyond the minimum")
-    parser.add_argument("--step", type=int, default=1, help="every so many-th budget")
-    parser.add_argument("--property-order", default="any", help="as for Grammar.from_json_schema")
-    options = parser.parse_args()
+def main(data: Path, schemas: int = 200, more: int = 60, step: int = 1, property_order: str = "any") -> int:
+    """Run the benchmark; 1 if a text is not valid.
+
+    Args:
+        schemas: how many, spread over the file
+        more: the largest budget beyond the minimum
+        step: every so many-th budget
+        property_order: as for Grammar.from_json_schema
+    """
     vocabulary: Vocabulary = load_model("embedded").vocabulary
     spelling = Spelling(vocabulary, lambda text: list(text.encode()))
     tokens = spelling, Ends(spelling, vocabulary.eos)
-    lines = data.lines(options.data)
+    every = rows(data)
     counts: Counter[str] = Counter()
-    for number, line in enumerate(lines[:: max(1, len(lines) // options.schemas)]):
-        schema = json.loads(line)["schema"]
+    for number, row in enumerate(every[:: max(1, len(every) // schemas)]):
         try:
-            grammar = Grammar.from_json_schema(schema, property_order=options.property_order)
+            grammar = Grammar.from_json_schema(row["schema"], property_order=property_order)
             constraint = grammar.bind(vocabulary)
             least, is_exact = Budget(constraint.matcher()).needed()
         except ToolGrammarError:
@@ -113,12 +111,12 @@ def main() -> int:
         if not is_exact or least > 2_000:
             continue
         counts["schemas"] += 1
-        judge = judge_of(schema)
-        for budget in range(least, least + options.more + 1, options.step):
+        judge = judge_of(row["schema"])
+        for budget in range(least, least + more + 1, step):
             found = write(constraint, tokens, budget, random.Random(f"{number} {budget}"), counts)
             counts["texts"] += 1
             if not found.startswith("ok") or not judge.is_valid(json.loads(found[2:])):
                 counts["failures"] += 1
-                print(f"{json.loads(line).get('id', number)}, budget {budget} of at least {least}: {found[:300]}")
+                print(f"{row.get('id', number)}, budget {budget} of at least {least}: {found[:300]}")
     print(json.dumps(counts, indent=2))
-    return 1 if counts["failures"] else 0
+    return int(counts["failures"] > 0)

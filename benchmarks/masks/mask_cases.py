@@ -8,7 +8,6 @@ schema that cannot be bound, or that is narrowed, is left out and counted.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import importlib.util
 import json
@@ -106,17 +105,18 @@ def lines(seeds: Iterable[int], left_out: Counter[str]) -> Iterator[str]:
             left_out[type(error).__name__] += 1
 
 
-def main() -> int:
-    """Write the file."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("out", type=Path, help="the file to write; with the suffix .gz compressed")
-    parser.add_argument("--cases", type=int, default=2000, help="number of seeds")
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    options = parser.parse_args()
+def main(out: Path, cases: int = 2000, first: int = 0) -> int:
+    """Write the file.
+
+    Args:
+        out: the file to write; with the suffix .gz compressed
+        cases: number of seeds
+        first: first seed
+    """
     left_out: Counter[str] = Counter()
-    opener = gzip.open if options.out.suffix == ".gz" else open
-    with opener(options.out, "wt", encoding="utf-8") as file:
-        for line in lines(range(options.first, options.first + options.cases), left_out):
+    opener = gzip.open if out.suffix == ".gz" else open
+    with opener(out, "wt", encoding="utf-8") as file:
+        for line in lines(range(first, first + cases), left_out):
             file.write(line + "\n")
-    print(f"{options.cases - left_out.total()} cases; left out: {dict(left_out)}")
+    print(f"{cases - left_out.total()} cases; left out: {dict(left_out)}")
     return 0

@@ -1,6 +1,6 @@
 """Masks and compilation on MaskBench, beside llguidance, xgrammar and glrmask, in one run.
 
-    python -m benchmarks masks/maskbench [--limit N] [--peers llguidance,glrmask] [--before PYTHON] [--json FILE]
+    python -m benchmarks masks/maskbench [--limit N] [--peers llguidance,glrmask] [--before PYTHON] [--keep NAME]
 
 For every schema: the time to compile it and give the first mask; then for every token of every instance (written by
 the vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and,
@@ -25,33 +25,25 @@ library, by its interpreter, as one more engine.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import importlib.util
-import json
-import platform
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.shared import data
+from benchmarks.shared.data import MASKBENCH, rows
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import machine
-from benchmarks.shared.workers import Sheet, Worker, gathered
+from benchmarks.shared.results_io import show
+from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 
 #: By the option: the clock of compiling, and that of masks.
 CLOCKS = {"wall": (time.perf_counter, time.perf_counter), "cpu": (time.process_time, time.thread_time)}
-TIMES = {"mask_and_accept_us": "mask + accept, us", "compile_and_first_mask_us": "compile + first mask, us"}
 
 #: An instance: whether it is valid, and its tokens.
 Test = tuple[bool, list[int]]
@@ -200,101 +192,68 @@ def paired(ours: Mapping[str, Sheet], before: Mapping[str, Sheet]) -> dict[str, 
     return found
 
 
-def shown(report: Mapping[str, Any], console: Console) -> None:
-    """Print the report."""
-    columns = ("p50", "p90", "p99", "p99.9", "worst", "mean")
-    engines: Mapping[str, Any] = report["engines"]
-    for key, title in TIMES.items():
-        for common in (False, True):
-            taken = {name: found["common"] if common else found for name, found in engines.items()}
-            if common and len(taken) == 1:
-                continue
-            count = next(iter(engines.values()))["common"]["schemas"]
-            which = f"{count} schemas that all take" if common else "all schemas that an engine takes"
-            table = Table(title=f"{title}: {which}")
-            for column in ("engine", *columns):
-                table.add_column(column, justify="right")
-            for name, found in taken.items():
-                if found[key]:
-                    table.add_row(name, *(f"{found[key][column]:,.1f}" for column in columns))
-            console.print(table)
-    for name, found in engines.items():
-        console.print(
-            f"{name} {found['version']}: compiled {found['schemas_compiled']}, right {found['schemas_right']}"
-            f" of {report['schemas']} schemas; instances {found['instances']}; {found['mask_differs']} with a mask"
-            f" that differs from accept; {found['tokens']} tokens; peak memory {found['peak_memory_mb']} MB;"
-            f" refused {found['schemas_refused']}: {found['refused']}"
-        )
-    console.print(f"the same texts again: {engines['toolgrammar']['warm_us']}")
-    if "paired" in report:
-        console.print(f"now divided by before: {report['paired']}")
-    if "warmed" in report:
-        console.print(f"warmed divided by not: {report['warmed']}")
+def main(
+    limit: int = 0,
+    peers: str = "llguidance,xgrammar,glrmask",
+    before: str = "",
+    warm: float = 0,
+    clock: Literal["wall", "cpu"] = "wall",
+    order: Literal["any", "schema"] = "any",
+    whitespace: Literal["flexible", "single"] = "flexible",
+    deadline: float = 60,
+    block: int = 1,
+    sheets: Path | None = None,
+    data: Path = MASKBENCH,
+    keep: str = "",
+) -> int:
+    """Run the benchmark; 1 if a verdict or a mask of this library is wrong.
 
-
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
-    parser.add_argument("--peers", default="llguidance,xgrammar,glrmask")
-    parser.add_argument("--before", metavar="PYTHON", help="the interpreter of another install of this library")
-    parser.add_argument("--warm", metavar="SECONDS", type=float, help="one more engine: this library, warmed")
-    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="cpu: for a machine that is busy")
-    parser.add_argument("--order", choices=["schema", "any"], default="any", help="property_order of this library")
-    parser.add_argument("--whitespace", choices=["flexible", "single"], default="flexible", help="of this library")
-    parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
-    parser.add_argument("--block", type=int, default=1, help="schemas that an engine is given at a time")
-    parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
-    parser.add_argument("--json", type=Path, default=None)
-    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
-    options = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    rows = data.rows(options.data, options.limit)
-    _, encode = tekken()
-    job, deadline = (__name__, "run"), options.deadline
-    own = {"whitespace": options.whitespace, "property_order": options.order}
-    workers = [Worker("toolgrammar", job, options=own, deadline=deadline)]
-    if options.before:
-        other = {"engine": "toolgrammar", "python": options.before}
-        workers.append(Worker("before", job, options=own, deadline=deadline, **other))
-    if options.warm:
-        warmed = {**own, "warm_seconds": options.warm}
-        workers.append(Worker("warmed", job, options=warmed, deadline=deadline, engine="toolgrammar"))
-    for name in filter(None, options.peers.split(",")):
-        if importlib.util.find_spec(name) is None:
-            console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
-        else:
-            workers.append(Worker(name, job, deadline=deadline))
+    Args:
+        before: the interpreter of another install of this library, as one more engine
+        warm: seconds of `Constraint.warm`, of one more engine: this library, warmed
+        clock: cpu, for a machine that is busy
+        order: property_order of this library
+        whitespace: of this library
+        block: schemas that an engine is given at a time
+        keep: write benchmarks/results/KEEP.json
+    """
+    chosen, (_, encode), job = rows(data, limit), tekken(), (__name__, "run")
+    own = {"whitespace": whitespace, "property_order": order}
+    ours: dict[str, Any] = {"options": own, "deadline": deadline, "engine": "toolgrammar"}
+    workers = [Worker("toolgrammar", job, **ours)]
+    if before:
+        workers.append(Worker("before", job, python=before, **ours))
+    if warm:
+        workers.append(Worker("warmed", job, **{**ours, "options": {**own, "warm_seconds": warm}}))
+    workers += [Worker(name, job, deadline=deadline) for name in installed(peers)]
 
     def arguments(row: Mapping[str, Any]) -> tuple[Any, list[Test], str]:
-        tests = [(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False))) for test in row["tests"]]
-        return row["schema"], tests, options.clock
+        schema, tests = dumped(row)
+        return schema, [(valid, encode(text)) for valid, text in tests], clock
 
-    settings = {"schemas": len(rows), "clock": options.clock, "deadline_s": deadline, "block": options.block, **own}
-    measured = gathered(workers, rows, arguments, settings, options.sheets, console, options.block)
-    common = [row["id"] for row in rows if all("compile" in each[row["id"]] for each in measured.values())]
+    settings = {"schemas": len(chosen), "clock": clock, "deadline_s": deadline, "block": block, **own}
+    measured = gathered(workers, chosen, arguments, settings, sheets, block)
+    common = [row["id"] for row in chosen if all("compile" in each[row["id"]] for each in measured.values())]
     report: dict[str, Any] = {
-        "schemas": len(rows),
-        "python": platform.python_version(),
-        "machine": machine(),
+        "schemas": len(chosen),
         "compiled": all(worker.compiled for worker in workers),
-        "clock": options.clock,
+        "clock": clock,
         "without_clock": True,
-        "compile_clock": "process" if options.clock == "cpu" else "wall",
-        "order": options.order,
-        "whitespace": options.whitespace,
+        "compile_clock": "process" if clock == "cpu" else "wall",
+        "order": order,
+        "whitespace": whitespace,
         "deadline_s": deadline,
-        "block": options.block,
+        "block": block,
         "engines": {
             worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
         },
     }
-    if options.before:
+    if before:
         report["paired"] = paired(measured["toolgrammar"], measured["before"])
-    if options.warm:
+        print(f"now divided by before: {report['paired']}")
+    if warm:
         report["warmed"] = paired(measured["warmed"], measured["toolgrammar"])
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
-    shown(report, console)
+        print(f"warmed divided by not: {report['warmed']}")
+    show(keep or "maskbench", report, keep=bool(keep), table="maskbench")
     wrong = report["engines"]["toolgrammar"]
     return 1 if wrong["instances"]["too_lax"] or wrong["mask_differs"] else 0

@@ -19,22 +19,17 @@ those of ``single`` also of all that the engine itself compiles, where its own h
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from benchmarks.masks.maskbench import reason
-from benchmarks.shared import data
 from benchmarks.shared.answer_tables import SPELLINGS
+from benchmarks.shared.data import MASKBENCH, rows, spread
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
-from benchmarks.shared.workers import Sheet, Worker, gathered
+from benchmarks.shared.workers import Sheet, Worker, gathered, installed
 from toolgrammar.core import UnsatisfiableSchemaError
 
 #: Policies of this library, by what differs from the default: one space, the schema's order.
@@ -122,47 +117,32 @@ def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]
     }
 
 
-def main() -> int:
+def texts_of(row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, list[int]]]]:
+    """Return the schema of a row, and the spellings of its valid instances in tokens."""
+    schema, (_, encode) = row["schema"], tekken()
+    draft4 = isinstance(schema, dict) and "draft-04" in str(schema.get("$schema"))
+    values = [test["data"] for test in row["tests"] if test["valid"]]
+    return schema, [(name, encode(text)) for each in values for name, text in spelled(each, draft4=draft4).items()]
+
+
+def main(
+    limit: int = 0,
+    peers: str = "llguidance,glrmask,xgrammar",
+    deadline: float = 60,
+    sheets: Path | None = None,
+    data: Path = MASKBENCH,
+    keep: bool = False,
+) -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
-    parser.add_argument("--peers", default="llguidance,glrmask,xgrammar")
-    parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
-    parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/over_constraint.json")
-    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
-    options = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    rows = [row for row in data.rows(options.data) if any(test["valid"] for test in row["tests"])]
-    if options.limit:
-        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
-    _, encode = tekken()
-    job, deadline = (__name__, "judge"), options.deadline
+    chosen = [row for row in rows(data) if any(test["valid"] for test in row["tests"])]
+    chosen, job = spread(chosen, limit), (__name__, "judge")
     workers = [
         Worker(name, job, engine="toolgrammar", options=own, deadline=deadline) for name, own in POLICIES.items()
     ]
-    for name in filter(None, options.peers.split(",")):
-        if importlib.util.find_spec(name) is None:
-            console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
-        else:
-            workers.append(Worker(name, job, options=PEERS[name], deadline=deadline))
-
-    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[str, list[int]]]]:
-        schema = row["schema"]
-        draft4 = isinstance(schema, dict) and "draft-04" in str(schema.get("$schema"))
-        values = [test["data"] for test in row["tests"] if test["valid"]]
-        return schema, [(name, encode(text)) for each in values for name, text in spelled(each, draft4=draft4).items()]
-
-    settings = {"benchmark": "over_constraint", "schemas": len(rows), "deadline_s": deadline}
-    measured = gathered(workers, rows, arguments, settings, options.sheets, console)
-    common = [row["id"] for row in rows if all("texts" in each[row["id"]] for each in measured.values())]
-    report = {
-        "schemas": len(rows),
-        "common": len(common),
-        "deadline_s": deadline,
-        "engines": {
-            worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
-        },
-    }
-    show("over_constraint", report, keep=options.keep)
-    return 0
+    workers += [Worker(name, job, options=PEERS[name], deadline=deadline) for name in installed(peers)]
+    settings = {"benchmark": "over_constraint", "schemas": len(chosen), "deadline_s": deadline}
+    found = gathered(workers, chosen, texts_of, settings, sheets)
+    common = [row["id"] for row in chosen if all("texts" in each[row["id"]] for each in found.values())]
+    engines = {worker.name: {"version": worker.version, **summary(found[worker.name], common)} for worker in workers}
+    report = {"schemas": len(chosen), "common": len(common), "deadline_s": deadline, "engines": engines}
+    show("over_constraint", report, keep=keep)

@@ -19,12 +19,10 @@ repeats are not judged, and the character U+007F is not tried: some engines refu
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,16 +31,14 @@ import jsonschema
 import jsonschema_rs
 from jsonschema.validators import validator_for
 from jsonschema_specifications import REGISTRY
-from rich.console import Console
 
 from benchmarks.masks.mask_verifier import constant, members
 from benchmarks.masks.maskbench import reason
-from benchmarks.masks.verdicts import READ
-from benchmarks.shared import data
+from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.engines import Ours
 from benchmarks.shared.peers import single_bytes
 from benchmarks.shared.results_io import show
-from benchmarks.shared.workers import Sheet, Worker, gathered
+from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError
 from toolgrammar.core.masks.budget import Budget
 
@@ -54,15 +50,6 @@ ENGINES: dict[str, tuple[str, dict[str, Any]]] = {
     "xgrammar, strict_mode=False": ("xgrammar", {"strict_mode": False}),
     "glrmask": ("glrmask", {}),
     "outlines-core": ("outlines-core", {}),
-}
-
-#: How the mask before the next byte is computed, into ``engine.bits``.
-FILL: dict[str, Callable[[Any, Any], object]] = {
-    "toolgrammar": lambda engine, state: state.fill_mask(engine.mask),
-    "llguidance": lambda engine, state: engine.fill(state, engine.mask, 0),
-    "xgrammar": lambda engine, state: state.fill_next_token_bitmask(engine.mask),
-    "glrmask": lambda engine, state: state.fill_mask(engine.mask),
-    "outlines-core": lambda engine, state: engine._fill(state),
 }
 
 #: The kinds of errors, and the numbers of texts that look for each behind a difference, and of random ones.
@@ -140,7 +127,7 @@ def ordinary(text: bytes) -> bytes | None:
 
 def bits(engine: Any, state: Any) -> int:
     """Return the mask before the next byte: bit N for the byte N."""
-    FILL[engine.name](engine, state)
+    engine.fill(state)
     return int.from_bytes(engine.bits.tobytes()[:32], "little")
 
 
@@ -153,14 +140,14 @@ def bytes_of(mask: int) -> bytes:
 def takes(engine: Any, compiled: Any, text: bytes) -> bool:
     """Return whether an engine takes a whole text."""
     state = engine.start(compiled)
-    return READ[engine.name](state, text) and bool(engine.accepts(state))
+    return engine.read(state, text) and bool(engine.accepts(state))
 
 
 def walk(engine: Any, compiled: Any, begun: bytes, rng: random.Random) -> tuple[bytes, bool | None]:
     """Return a random text by the masks of an engine after a beginning, and True if it may end there, None if there is
     no next byte either."""
     state, text = engine.start(compiled), bytearray(begun)
-    if not READ[engine.name](state, begun):
+    if not engine.read(state, begun):
         return begun, False
     while len(text) < len(begun) + WALKED:
         if engine.accepts(state) and rng.random() < 0.9:
@@ -169,7 +156,7 @@ def walk(engine: Any, compiled: Any, begun: bytes, rng: random.Random) -> tuple[
         if not mask:
             return bytes(text), True if engine.accepts(state) else None
         byte = rng.choice(bytes_of(mask & ENDING if mask & ENDING and rng.random() < 0.7 else mask))
-        if not READ[engine.name](state, bytes((byte,))):
+        if not engine.read(state, bytes((byte,))):
             return bytes(text), False
         text.append(byte)
     return bytes(text), False
@@ -191,7 +178,7 @@ def differences(engine: Any, compiled: Any, own: Any, in_order: Any, text: bytes
         for mine, only in (True, bits(ours, states[2]) & ~theirs), (False, theirs & ~bits(ours, states[1])):
             if only & asked:
                 yield mine, place, bytes_of(only & asked)
-        if not all((READ[engine.name](states[0], text[place : place + 1]), *(s.accept(byte) for s in states[1:]))):
+        if not all((engine.read(states[0], text[place : place + 1]), *(s.accept(byte) for s in states[1:]))):
             return
         quoted ^= byte == ord('"') and not escaped
         escaped = byte == ord("\\") and not escaped
@@ -286,43 +273,33 @@ def counted(sheets: Mapping[str, Sheet], others: Sequence[Mapping[str, Sheet]] =
     return {key: counts[key] for key in ("compiled", "refused", OVER, UNDER, STUCK, "clean", "texts")}
 
 
-def main() -> int:
+def main(
+    data: Path = MASKBENCH_ALL,
+    limit: int = 0,
+    peers: str = "llguidance,xgrammar,glrmask,outlines-core",
+    deadline: float = 10,
+    sheets: Path | None = None,
+    keep: bool = False,
+) -> int:
     """Run the benchmark; 1 if there is an error of this library."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data.MASKBENCH_ALL)
-    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
-    parser.add_argument("--peers", default="llguidance,xgrammar,glrmask,outlines-core")
-    parser.add_argument("--deadline", type=float, default=10, help="seconds that an engine may take for one schema")
-    parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
-    parser.add_argument("--keep", action="store_true", help="write the results to benchmarks/results")
-    options = parser.parse_args()
-    rows = data.rows(options.data, options.limit)
-    workers = []
-    for name, (engine, made) in ENGINES.items():
-        if engine != "toolgrammar" and engine not in options.peers.split(","):
-            continue
-        if importlib.util.find_spec(engine.replace("-", "_")) is None:
-            print(f"{engine} is not installed: pip install {engine}")
-            continue
-        made = {**made, "vocabulary": "single_bytes"}
-        workers.append(Worker(name, (__name__, "judge"), engine=engine, options=made, deadline=options.deadline))
-
-    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[bool, str]]]:
-        return row["schema"], [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
-
-    settings = {"schemas": len(rows), "deadline_s": options.deadline}
-    found = gathered(workers, rows, arguments, settings, options.sheets, Console(stderr=True), block=20)
-    peers = [sheets for name, sheets in found.items() if name != "toolgrammar"]
-    report = {
-        **settings,
-        "engines": {
-            worker.name: {
-                "version": worker.version,
-                **counted(found[worker.name], peers if worker.name == "toolgrammar" else ()),
-            }
-            for worker in workers
-        },
-    }
-    show("proven_errors", report, keep=options.keep)
-    ours = report["engines"]["toolgrammar"]
-    return 1 if ours[UNDER] or ours[STUCK] else 0
+    chosen, names = rows(data, limit), ("toolgrammar", *installed(peers))
+    workers = [
+        Worker(
+            name,
+            (__name__, "judge"),
+            engine=engine,
+            options={**options, "vocabulary": "single_bytes"},
+            deadline=deadline,
+        )
+        for name, (engine, options) in ENGINES.items()
+        if engine in names
+    ]
+    settings = {"schemas": len(chosen), "deadline_s": deadline}
+    found = gathered(workers, chosen, dumped, settings, sheets, 20)
+    others = [sheets for name, sheets in found.items() if name != "toolgrammar"]
+    engines = {}
+    for worker in workers:
+        counts = counted(found[worker.name], others if worker.name == "toolgrammar" else ())
+        engines[worker.name] = {"version": worker.version, **counts}
+    show("proven_errors", {**settings, "engines": engines}, keep=keep)
+    return 1 if engines["toolgrammar"][UNDER] or engines["toolgrammar"][STUCK] else 0

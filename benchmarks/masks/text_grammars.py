@@ -1,8 +1,8 @@
 """Grammars as text beside their own engines: verdicts on texts, masks, and the time of masks.
 
-    python -m benchmarks masks/text_grammars verdicts --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N]
-    python -m benchmarks masks/text_grammars tokens --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N]
-    python -m benchmarks masks/text_grammars masks [--texts N] [--json FILE]
+    python -m benchmarks masks/text_grammars verdicts [--cache FOLDER] [--model MODEL.gguf] [--grammars N] [--texts N]
+    python -m benchmarks masks/text_grammars tokens [--cache FOLDER] [--model MODEL.gguf] [--grammars N] [--texts N]
+    python -m benchmarks masks/text_grammars masks [--texts N]
 
 ``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF),
 and `Grammar.from_lark` with llguidance, on llama.cpp's ``grammars/`` folder and test of grammars, on llguidance's test
@@ -15,8 +15,6 @@ one accept of each engine in turn.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import re
 import sys
@@ -24,13 +22,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
+from benchmarks.shared import engines
+from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, Masks, compared, llguidance_peer, mutated, xgrammar_peer
 from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
-from benchmarks.shared.results_io import machine, show
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import show
+from benchmarks.shared.sources import CACHE
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED
@@ -111,14 +112,14 @@ def random_grammar(draw: random.Random) -> str:
     return "\n".join(f'{name} ::= "{draw.choice("abc")}" | {body(index, 0, True)}' for index, name in enumerate(names))
 
 
-def _judges(model: str | None) -> dict[str, tuple[str, Callable[[str], Judge]]]:
+def _judges(model: str) -> dict[str, tuple[str, Callable[[str], Judge]]]:
     """Return the notation and the judge of each peer; llguidance reads GBNF by its own converter."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
-    lark = LLGuidance()
+    lark = llguidance_peer()
     return {
         "llama.cpp": ("gbnf", LlamaCpp(model or str(PUBLISHED["smollm2"].pull())).judge),
-        "xgrammar": ("gbnf", XGrammar().judge),
+        "xgrammar": ("gbnf", xgrammar_peer().judge),
         "llguidance, GBNF": ("gbnf", lambda text: lark.judge(gbnf_to_lark(text))),
         "llguidance, Lark": ("lark", lark.judge),
     }
@@ -144,19 +145,24 @@ def _counted(notes: Iterable[Sequence[str]]) -> list[list[Any]]:
     return [[*note, count] for note, count in Counter(map(tuple, notes)).items()]
 
 
+def _print(notes: Iterable[Sequence[str]]) -> None:
+    for note in notes:
+        print(*note, sep=" | ", file=sys.stderr)
+
+
 def _reason(error: Exception) -> str:
     """Return the first line of an error, without the time and the source file that xgrammar begins with."""
     return re.sub(r"^\[[^\]]*\] \S+: ", "", str(error).strip().partition("\n")[0])[:120]
 
 
-def verdicts(arguments: argparse.Namespace) -> None:
-    """Compare verdicts, and print the counts and what differs."""
-    judges = _judges(arguments.model)
+def verdicts(cache: Path, model: str, drawn: int, each: int) -> dict[str, Any]:
+    """Compare verdicts; return the counts, and print what differs."""
+    judges = _judges(model)
     draw = random.Random(19)
     cases = {
-        "llama.cpp's own": list(of_llama_cpp(arguments.cache)),
-        "llguidance's own": list(of_llguidance(arguments.cache)),
-        "random": [PeerGrammar(f"random {n}", "gbnf", random_grammar(draw)) for n in range(arguments.grammars)],
+        "llama.cpp's own": list(of_llama_cpp(cache)),
+        "llguidance's own": list(of_llguidance(cache)),
+        "random": [PeerGrammar(f"random {n}", "gbnf", random_grammar(draw)) for n in range(drawn)],
     }
     found: dict[str, Any] = {}
     notes: list[list[str]] = []
@@ -167,7 +173,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
             grammar, texts = None, []
             try:
                 grammar = getattr(Grammar, f"from_{case.notation}")(case.text)
-                samples = [random_text(grammar, draw, draw.choice([10, 40, 120])) for _ in range(arguments.texts)]
+                samples = [random_text(grammar, draw, draw.choice([10, 40, 120])) for _ in range(each)]
                 texts = [*samples, *case.accepted, *case.refused]
                 texts = list(dict.fromkeys([*texts, *(mutated(draw, text) for text in texts for _ in range(3))]))
                 _stated(case, grammar, stated, notes)
@@ -197,13 +203,9 @@ def verdicts(arguments: argparse.Namespace) -> None:
                     which = f"we accept, not {peer}" if ours else f"{peer} accepts, not we"
                     notes.append([case.name, which, text[:100]])
         found[source] = {"own": stated, **{peer: count for peer, count in counts.items() if count}}
-    report = {
-        "sources": found,
-        "differences": _counted(note if note[1].endswith(" it") else note[:2] for note in notes),
-    }
-    for note in notes:
-        print(*note, sep=" | ", file=sys.stderr)
-    show("text_grammar_verdicts", report, keep=arguments.keep)
+    _print(notes)
+    different = _counted(note if note[1].endswith(" it") else note[:2] for note in notes)
+    return {"sources": found, "differences": different}
 
 
 def _kind_of_difference(
@@ -234,11 +236,11 @@ def _kind_of_difference(
         return "the peer cannot judge the text"
 
 
-def tokens(arguments: argparse.Namespace) -> None:
-    """Compare masks, and print the counts and what differs."""
+def tokens(cache: Path, model: str, drawn: int, each: int) -> dict[str, Any]:
+    """Compare masks; return the counts, and print what differs."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
-    llama, lark, ebnf = LlamaCpp(arguments.model or str(PUBLISHED["smollm2"].pull())), LLGuidance(), XGrammar()
+    llama, lark, ebnf = LlamaCpp(model or str(PUBLISHED["smollm2"].pull())), llguidance_peer(), xgrammar_peer()
     free = '%llguidance {"no_forcing": true}\n'  # else a fixed text has one spelling
     peers: dict[str, tuple[Callable[[str], Masks], Callable[[str], Judge]]] = {
         "llama.cpp": (lambda text: llama.masks(text, vocabulary), llama.judge),
@@ -249,8 +251,8 @@ def tokens(arguments: argparse.Namespace) -> None:
         ),
     }
     vocabulary, draw = llama.vocabulary, random.Random(19)
-    grammars = [(case.name, case.text) for case in of_llama_cpp(arguments.cache) if not case.is_error]
-    grammars += [*MASKED.items(), *((f"random {n}", random_grammar(draw)) for n in range(arguments.grammars))]
+    grammars = [(case.name, case.text) for case in of_llama_cpp(cache) if not case.is_error]
+    grammars += [*MASKED.items(), *((f"random {n}", random_grammar(draw)) for n in range(drawn))]
     counts: dict[str, Counter[str]] = {name: Counter() for name in peers}
     notes: list[list[str]] = []
     is_text = np.array([token is not None for token in vocabulary.tokens])
@@ -268,7 +270,7 @@ def tokens(arguments: argparse.Namespace) -> None:
                 counts[peer]["grammars"] += 1
             except Exception:
                 counts[peer]["refused grammars"] += 1
-        for _ in range(arguments.texts):
+        for _ in range(each):
             written = llama.encode(random_text(grammar, draw, draw.choice([10, 40])))
             for size in sorted(draw.sample(range(len(written) + 1), min(3, len(written) + 1))):
                 matcher = constraint.matcher()
@@ -303,73 +305,50 @@ def tokens(arguments: argparse.Namespace) -> None:
                         count[kind] += 1
                         if kind != "half a character":
                             notes.append([name, peer, kind, repr(prefix)[-80:], repr(data)])
-    report = {"counts": counts, "differences": _counted(note[:3] for note in notes)}
-    for note in notes:
-        print(*note, sep=" | ", file=sys.stderr)
-    show("text_grammar_tokens", report, keep=arguments.keep)
-
-
-class _Ours:
-    name = "toolgrammar"
-
-    def __init__(self, vocabulary: Any, encode: Any) -> None:
-        self._vocabulary = vocabulary
-        self._mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-
-    def compile(self, text: str) -> Any:
-        return Grammar.from_gbnf(text).bind(self._vocabulary)
-
-    def start(self, compiled: Any) -> Any:
-        return compiled.matcher()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        matcher.fill_mask(self._mask)
-        return bool(matcher.accept(token))
+    _print(notes)
+    return {"counts": counts, "differences": _counted(note[:3] for note in notes)}
 
 
 def _engines(vocabulary: Any, encode: Any) -> list[Any]:
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
-    from benchmarks.shared.engines import LLGuidance, XGrammar
-
-    class Lark(LLGuidance):
+    class Ours(engines.Ours):
         def compile(self, text: str) -> Any:
-            matcher = self.matcher(self.tokenizer, self.matcher.grammar_from_lark(gbnf_to_lark(text)), log_level=0)
-            if matcher.is_error():
-                raise ToolGrammarError(matcher.get_error()[:100])
-            return matcher
+            return Grammar.from_gbnf(text).bind(self.vocabulary)
 
-    class Ebnf(XGrammar):
+    class Lark(engines.LLGuidance):
+        def compile(self, text: str) -> Any:
+            return self.load(self.matcher.grammar_from_lark(gbnf_to_lark(text)))
+
+    class Ebnf(engines.XGrammar):
         def compile(self, text: str) -> Any:
             return self.compiler.compile_grammar(text)
 
-    return [_Ours(vocabulary, encode), Lark(vocabulary, encode), Ebnf(vocabulary, encode)]
+    return [kind(vocabulary, encode) for kind in (Ours, Lark, Ebnf)]
 
 
-def masks(arguments: argparse.Namespace) -> None:
-    """Time masks, engine by engine in turns, and print p50, p99 and mean."""
-    from benchmarks.shared.peers import tekken
-
+def masks(each: int) -> dict[str, Any]:
+    """Time masks, engine by engine in turns; return p50, p99 and mean."""
     vocabulary, encode = tekken()
-    engines = _engines(vocabulary, encode)
+    peers = _engines(vocabulary, encode)
     found: dict[str, Any] = {}
     for name, text in MASKED.items():
         draw = random.Random(5)
         grammar = Grammar.from_gbnf(text)
         texts = []
-        while len(texts) < arguments.texts:
+        while len(texts) < each:
             text_of = random_text(grammar, draw, draw.choice([100, 400]))
             texts += [text_of] if len(text_of) >= 60 else []
         compiled = {}
-        for engine in engines:
+        for engine in peers:
             begin = time.perf_counter()
             compiled[engine.name] = engine.compile(text)
             found.setdefault(name, {})[engine.name] = {"compile_ms": round((time.perf_counter() - begin) * 1e3, 2)}
-        times: dict[str, list[float]] = {engine.name: [] for engine in engines}
+        times: dict[str, list[float]] = {engine.name: [] for engine in peers}
         refused: Counter[str] = Counter()
         for sample in texts:
             tokens = encode(sample)
-            for engine in draw.sample(engines, len(engines)):
+            for engine in draw.sample(peers, len(peers)):
                 matcher = engine.start(compiled[engine.name])
                 for token in tokens:
                     begin = time.perf_counter()
@@ -378,37 +357,35 @@ def masks(arguments: argparse.Namespace) -> None:
                     if not accepted:
                         refused[engine.name] += 1
                         break
-        for engine in engines:
+        for engine in peers:
             every = np.array(times[engine.name])
             row = found[name][engine.name]
             row |= {"tokens": len(every), "refused": refused[engine.name], "mean_us": round(float(every.mean()), 1)}
             row |= {f"p{share}_us": round(float(np.percentile(every, share)), 1) for share in (50, 99)}
-            print(name, engine.name, row)
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": machine(), "masks": found}, indent=1) + "\n")
+    return {"masks": found}
 
 
-def main() -> None:
-    """Read the arguments, and run one of the three."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("verdicts")
-    one.add_argument("--cache", type=Path, required=True, help="a folder for source distributions of the peers")
-    one.add_argument("--model", help="a GGUF file with a byte-level vocabulary; without it, smollm2")
-    one.add_argument("--grammars", type=int, default=200)
-    one.add_argument("--texts", type=int, default=10)
-    one.add_argument("--keep", action="store_true", help="write results/text_grammar_verdicts.json")
-    one.set_defaults(run=verdicts)
-    three = commands.add_parser("tokens")
-    three.add_argument("--cache", type=Path, required=True, help="a folder for source distributions of the peers")
-    three.add_argument("--model", help="a GGUF file with a byte-level vocabulary; without it, smollm2")
-    three.add_argument("--grammars", type=int, default=30)
-    three.add_argument("--texts", type=int, default=4)
-    three.add_argument("--keep", action="store_true", help="write results/text_grammar_tokens.json")
-    three.set_defaults(run=tokens)
-    two = commands.add_parser("masks")
-    two.add_argument("--texts", type=int, default=30)
-    two.add_argument("--json", type=Path)
-    two.set_defaults(run=masks)
-    arguments = parser.parse_args()
-    arguments.run(arguments)
+def main(
+    what: Literal["verdicts", "tokens", "masks"],
+    cache: Path = CACHE,
+    model: str = "",
+    grammars: int = 0,
+    texts: int = 0,
+    keep: bool = False,
+) -> None:
+    """Compare or time, and show the table.
+
+    Args:
+        what: texts, tokens, or the time of masks
+        cache: a folder for source distributions of the peers
+        model: a GGUF file with a byte-level vocabulary; without it, smollm2
+        grammars: number of random grammars; 200 for verdicts and 30 for tokens without it
+        texts: number of random texts of a grammar; 10, 4 and 30 without it
+    """
+    if what == "masks":
+        name, report = "text_grammars", masks(texts or 30)
+    elif what == "tokens":
+        name, report = "text_grammar_tokens", tokens(cache, model, grammars or 30, texts or 4)
+    else:
+        name, report = "text_grammar_verdicts", verdicts(cache, model, grammars or 200, texts or 10)
+    show(name, report, keep=keep)

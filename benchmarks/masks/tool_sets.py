@@ -14,7 +14,6 @@ and none is asked twice. Times are those of the thread's own processor time.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import random
@@ -26,10 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.data import BFCL, rows
-from benchmarks.shared.engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
+from benchmarks.shared import engines
+from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.workers import installed
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
@@ -37,66 +37,30 @@ from toolgrammar.tools.closed_schema import close_objects
 FIXED = b'<tool_call>\n{"name": "'
 
 
-def tools(data: Path, count: int) -> list[Tool]:
-    """Distinct tools of the sample, in order, with names of their own."""
-    seen: set[str] = set()
-    named: dict[str, Tool] = {}
-    for row in rows(data):
-        for tool in ToolSet.from_any(row["functions"]):
-            if tool.fingerprint in seen:
-                continue
-            seen.add(tool.fingerprint)
-            name, again = tool.name, 2
-            while name in named:
-                name, again = f"{tool.name}_{again}", again + 1
-            named[name] = tool.renamed(name)
-            if len(named) == count:
-                return list(named.values())
-    return list(named.values())
-
-
-class Ours:
+class Ours(engines.Ours):
     """toolgrammar."""
 
-    name = "toolgrammar"
-
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
+        super().__init__(vocabulary)
         self.cache = ConstraintCache()
-        self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
 
-    def prepare(self, chosen: Sequence[Tool]) -> Sequence[Tool]:
-        """What a request hands in."""
+    def prepare(self, chosen: Sequence[Tool]) -> Any:
+        """What a request hands in: making it is not counted."""
         return chosen
 
     def first(self, chosen: Sequence[Tool]) -> Any:
         """Compile, and give the first mask."""
         grammar = ToolSet(chosen).grammar("hermes", tool_choice="required")
         matcher = self.cache.bind(grammar, self.vocabulary).matcher()
-        matcher.fill_mask(self.mask)
+        self.fill(matcher)
         return matcher
 
-    def second(self, matcher: Any) -> int:
-        """Write what is fixed, and give the mask of the names; how many tokens it allows."""
-        assert matcher.accept_bytes(FIXED)
-        matcher.fill_mask(self.mask)
-        return int(np.bitwise_count(self.mask).sum()) if hasattr(np, "bitwise_count") else -1
 
-
-class LLGuidance:
+class LLGuidance(engines.LLGuidance):
     """llguidance, with a Lark grammar."""
 
-    name = "llguidance"
-
-    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
-        import llguidance.numpy as llnp
-        from llguidance import LLMatcher
-
-        self.single = single_bytes(vocabulary)
-        self.tokenizer = llguidance_tokenizer(vocabulary, encode or tekken()[1])
-        self.matcher = LLMatcher
-        self.fill = llnp.fill_next_token_bitmask
-        self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
+    def __init__(self, vocabulary: Vocabulary, encode: engines.Encode | None = None) -> None:
+        super().__init__(vocabulary, encode or tekken()[1])
 
     def prepare(self, chosen: Sequence[Tool]) -> str:
         """The grammar's text: making it is not counted."""
@@ -113,63 +77,49 @@ class LLGuidance:
 
     def first(self, text: str) -> Any:
         """Compile, and give the first mask."""
-        matcher = self.matcher(self.tokenizer, self.matcher.grammar_from_lark(text))
-        if matcher.is_error():
-            raise RuntimeError(matcher.get_error().splitlines()[0])
-        self.fill(matcher, self.mask, 0)
+        matcher = self.load(self.matcher.grammar_from_lark(text))
+        self.fill(matcher)
         return matcher
 
-    def second(self, matcher: Any) -> int:
-        """Write what is fixed, and give the mask of the names; how many tokens it allows."""
-        assert matcher.try_consume_tokens([self.single[byte] for byte in FIXED]) == len(FIXED)
-        self.fill(matcher, self.mask, 0)
-        return int(np.bitwise_count(self.mask.view(np.uint32)).sum()) if hasattr(np, "bitwise_count") else -1
 
-
-class XGrammar:
+class XGrammar(engines.XGrammar):
     """xgrammar, with structural tags."""
 
-    name = "xgrammar"
-
     def __init__(self, vocabulary: Vocabulary) -> None:
-        import xgrammar
-        from xgrammar import structural_tag
-
-        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=True)
-        self.matcher = xgrammar.GrammarMatcher
-        self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
-        self.tags = structural_tag
+        super().__init__(vocabulary, cache=True)
 
     def prepare(self, chosen: Sequence[Tool]) -> Any:
         """The structural tag: making it is not counted."""
+        from xgrammar import structural_tag
+
         tags = [
-            self.tags.TagFormat(
+            structural_tag.TagFormat(
                 begin=f'<tool_call>\n{{"name": {json.dumps(tool.name)}, "arguments": ',
-                content=self.tags.JSONSchemaFormat(json_schema=close_objects(tool.parameters)),
+                content=structural_tag.JSONSchemaFormat(json_schema=close_objects(tool.parameters)),
                 end="}\n</tool_call>",
             )
             for tool in chosen
         ]
-        choice = self.tags.TagsWithSeparatorFormat(tags=tags, separator="\n", at_least_one=True)
-        return self.tags.StructuralTag(format=choice)
+        choice = structural_tag.TagsWithSeparatorFormat(tags=tags, separator="\n", at_least_one=True)
+        return structural_tag.StructuralTag(format=choice)
 
     def first(self, tag: Any) -> Any:
         """Compile, and give the first mask."""
         matcher = self.matcher(self.compiler.compile_structural_tag(tag))
-        matcher.fill_next_token_bitmask(self.mask)
+        self.fill(matcher)
         return matcher
 
-    def second(self, matcher: Any) -> int:
-        """Write what is fixed, and give the mask of the names; how many tokens it allows."""
-        assert matcher.accept_string(FIXED)
-        matcher.fill_next_token_bitmask(self.mask)
-        found = self.mask.numpy().view(np.uint32)
-        return int(np.bitwise_count(found).sum()) if hasattr(np, "bitwise_count") else -1
+
+def second(engine: Any, state: Any) -> int:
+    """Write what is fixed, and give the mask of the names; how many tokens it allows."""
+    assert engine.read(state, FIXED)
+    engine.fill(state)
+    return int(np.unpackbits(engine.bits.view(np.uint8)).sum())
 
 
 def measure(engine: Any, requests: Sequence[Sequence[Tool]], clock: Callable[[], int]) -> dict[str, Any]:
     """Times of an engine over some requests, in microseconds."""
-    first, second, allowed = [], [], []
+    first, behind, allowed = [], [], []
     refused: list[str] = []
     for chosen in requests:
         handed = engine.prepare(chosen)
@@ -180,46 +130,45 @@ def measure(engine: Any, requests: Sequence[Sequence[Tool]], clock: Callable[[],
             refused.append(str(error)[:100])
             continue
         middle = clock()
-        allowed.append(engine.second(matcher))
-        second.append((clock() - middle) / 1e3)
+        allowed.append(second(engine, matcher))
+        behind.append((clock() - middle) / 1e3)
         first.append((middle - begin) / 1e3)
-    return {"compile_and_first_mask_us": first, "second_mask_us": second, "allowed": allowed, "refused": refused}
+    return {"compile_and_first_mask_us": first, "second_mask_us": behind, "allowed": allowed, "refused": refused}
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--requests", type=int, default=1_000)
-    parser.add_argument("--tools", type=int, default=1_000)
-    parser.add_argument("--each", type=int, default=50)
-    parser.add_argument("--xgrammar-requests", type=int, default=50)
-    parser.add_argument("--peers", default="llguidance,xgrammar")
-    parser.add_argument("--data", type=Path, default=BFCL)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tool_sets.json")
-    options = parser.parse_args()
-    pool = tools(options.data, options.tools)
+def main(
+    requests: int = 1_000,
+    tools: int = 1_000,
+    each: int = 50,
+    xgrammar_requests: int = 50,
+    peers: str = "llguidance,xgrammar",
+    data: Path = BFCL,
+    keep: bool = False,
+) -> None:
+    """Run the benchmark.
+
+    Args:
+        tools: number of tools
+        each: tools of a request
+    """
+    pool = distinct_tools(data, tools)
     vocabulary, _ = tekken()
-    engines: list[Any] = [Ours(vocabulary)]
-    for peer in filter(None, options.peers.split(",")):
-        try:
-            engines.append({"llguidance": LLGuidance, "xgrammar": XGrammar}[peer](vocabulary))
-        except ImportError as error:
-            print(f"{peer} is not installed ({error}): pip install 'toolgrammar[bench]'")
+    made: dict[str, Callable[[Vocabulary], Any]] = {"llguidance": LLGuidance, "xgrammar": XGrammar}
     draw = random.Random(0)
     shuffled = draw.sample(pool, len(pool))
-    seen = [shuffled[at : at + options.each] for at in range(0, len(shuffled), options.each)]
-    requests = [draw.sample(pool, options.each) for _ in range(options.requests)]
+    seen = [shuffled[at : at + each] for at in range(0, len(shuffled), each)]
+    asked = [draw.sample(pool, each) for _ in range(requests)]
     gc.collect()
     gc.freeze()
-    report: dict[str, Any] = {"tools": len(pool), "each": options.each, "engines": {}}
-    for engine in engines:
-        own = requests[: options.xgrammar_requests] if engine.name == "xgrammar" else requests
+    report: dict[str, Any] = {"tools": len(pool), "each": each, "engines": {}}
+    for engine in [Ours(vocabulary), *(made[peer](vocabulary) for peer in installed(peers))]:
+        own = asked[:xgrammar_requests] if engine.name == "xgrammar" else asked
         # Tools are handed in anew, as the requests of an agent would: nothing hangs on the objects.
         begin = time.perf_counter()
         measure(engine, seen, time.perf_counter_ns)
         seconds = time.perf_counter() - begin
         found = measure(engine, [[replace(tool) for tool in chosen] for chosen in own], time.thread_time_ns)
-        first, second = found["compile_and_first_mask_us"], found["second_mask_us"]
+        times = {name: found[name] for name in ("compile_and_first_mask_us", "second_mask_us") if found[name]}
         report["engines"][engine.name] = {
             "requests": len(own),
             "first_pass_seconds": seconds,
@@ -227,10 +176,8 @@ def main() -> int:
             "refusals": found["refused"][:3],
             **{
                 name: {"p50": percentile(values, 0.5), "p99": percentile(values, 0.99), "worst": max(values)}
-                for name, values in (("compile_and_first_mask_us", first), ("second_mask_us", second))
-                if values
+                for name, values in times.items()
             },
             "allowed_at_the_names": sorted(found["allowed"])[len(found["allowed"]) // 2] if found["allowed"] else None,
         }
-    show("tool_sets", report, keep=options.keep)
-    return 0
+    show("tool_sets", report, keep=keep)

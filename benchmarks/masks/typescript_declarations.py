@@ -10,7 +10,6 @@ Of each package, some interfaces, type aliases and enums without type parameters
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
 from collections import Counter
@@ -48,20 +47,19 @@ def declaration_files(package: Path, modules: Path) -> dict[str, str]:
     return files
 
 
-def main() -> None:
-    """Count and print."""
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("modules", type=Path)
-    arguments.add_argument("--of-each", type=int, default=150, help="declarations of a package")
-    arguments.add_argument("--seed", type=int, default=5)
-    options = arguments.parse_args()
-    draw = random.Random(options.seed)
+def main(modules: Path, of_each: int = 150, seed: int = 5) -> None:
+    """Count and print.
+
+    Args:
+        of_each: declarations of a package
+    """
+    draw = random.Random(seed)
     drawn = read = 0
     refusals: Counter[str] = Counter()
-    for package in packages(options.modules):
-        files = declaration_files(package, options.modules)
+    for package in packages(modules):
+        files = declaration_files(package, modules)
         names = [(path, name) for path, text in files.items() for name in dict.fromkeys(DECLARED.findall(text))]
-        for path, name in draw.sample(names, min(options.of_each, len(names))):
+        for path, name in draw.sample(names, min(of_each, len(names))):
             drawn += 1
             try:
                 schema_from_typescript(files[path], name, files=files)

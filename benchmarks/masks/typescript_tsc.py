@@ -16,7 +16,6 @@ Needs node. Without ``--tsc`` the npm package ``typescript`` is installed into a
 
 from __future__ import annotations
 
-import argparse
 import copy
 import gzip
 import json
@@ -208,24 +207,23 @@ def printed(tsc: str, folder: Path, bfcl: Path | None) -> tuple[int, list[str]]:
     return len(files), wrong
 
 
-def main() -> int:
-    """Run both checks and print what they say."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--typescript", default="5.9.3", help="version of the npm package")
-    parser.add_argument("--tsc", help="a compiler that is installed")
-    parser.add_argument("--bfcl", type=Path, help="the functions of BFCL, printed and compiled too")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+def main(typescript: str = "5.9.3", tsc: str = "", bfcl: Path | None = None, seed: int = 0) -> int:
+    """Run both checks and print what they say.
+
+    Args:
+        typescript: version of the npm package
+        tsc: a compiler that is installed
+        bfcl: the functions of BFCL, printed and compiled too
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tsc = options.tsc
-        if tsc is None:
-            command = ["npm", "install", "--silent", "--prefix", name, f"typescript@{options.typescript}"]
+        if not tsc:
+            command = ["npm", "install", "--silent", "--prefix", name, f"typescript@{typescript}"]
             subprocess.run(command, check=True)
             tsc = str(folder / "node_modules" / ".bin" / "tsc")
         version = subprocess.run([tsc, "--version"], capture_output=True, text=True, check=True).stdout.strip()
-        counts, surprises = compare(tsc, folder, options.seed)
-        total, wrong = printed(tsc, folder, options.bfcl)
+        counts, surprises = compare(tsc, folder, seed)
+        total, wrong = printed(tsc, folder, bfcl)
     print(f"tsc {version.removeprefix('Version ')}, {sum(counts.values())} values of {len(list(corpus()))} types")
     for what, count in counts.most_common():
         print(f"{count:6}  {what}")

@@ -12,20 +12,16 @@ if number of schemas and deadline are the same.
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from benchmarks.masks.maskbench import reason
-from benchmarks.shared import data
+from benchmarks.shared.data import MASKBENCH, rows
 from benchmarks.shared.results_io import RESULTS, show
-from benchmarks.shared.workers import Sheet, Worker, gathered
+from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import UnsatisfiableSchemaError
 
 #: How the engines are made.
@@ -42,26 +38,6 @@ FAMILIES = ("Github", "Glaiveai2K", "BFCL", "Kubernetes", "JsonSchemaStore", "Sn
 FAMILIES = (*FAMILIES, "WashingtonPost", "JME", "MCPspec")
 
 
-def advanced(guide: Any, text: bytes) -> bool:
-    """Whether a guide of outlines-core takes a text."""
-    for token in text:
-        try:
-            guide.advance(token, return_tokens=False)
-        except ValueError:
-            return False
-    return True
-
-
-#: How an engine reads a text.
-READ: dict[str, Callable[[Any, bytes], bool]] = {
-    "toolgrammar": lambda matcher, text: matcher.accept_bytes(text),
-    "llguidance": lambda matcher, text: matcher.try_consume_tokens(list(text)) == len(text),
-    "xgrammar": lambda matcher, text: matcher.accept_string(text),
-    "glrmask": lambda state, text: all(state.commit_token(token) for token in text),
-    "outlines-core": advanced,
-}
-
-
 def judge(engine: Any, schema: Any, tests: Sequence[tuple[bool, str]]) -> Sheet:
     """Return the verdicts about the instances of a schema: counts, or ``{"refused": reason}``."""
     sheet: Sheet = {"right": 0, "too_strict": 0, "too_lax": 0}
@@ -69,7 +45,7 @@ def judge(engine: Any, schema: Any, tests: Sequence[tuple[bool, str]]) -> Sheet:
         compiled = engine.compile(schema)
         for valid, text in tests:
             state = engine.start(compiled)
-            accepted = READ[engine.name](state, text.encode()) and engine.accepts(state)
+            accepted = engine.read(state, text.encode()) and engine.accepts(state)
             sheet["right" if accepted == valid else "too_lax" if accepted else "too_strict"] += 1
     except UnsatisfiableSchemaError:  # a verdict about every instance
         valid = sum(valid for valid, _ in tests)
@@ -115,34 +91,25 @@ def kept_rows(settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(kept["engines"]) if same else {}
 
 
-def main() -> int:
+def main(
+    data: Path = MASKBENCH,
+    limit: int = 0,
+    peers: str = ",".join(list(ENGINES)[1:]),
+    deadline: float = 10,
+    sheets: Path | None = None,
+    keep: bool = False,
+) -> int:
     """Run the benchmark; 1 if this library accepts an invalid instance."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=data.MASKBENCH)
-    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
-    parser.add_argument("--peers", default=",".join(list(ENGINES)[1:]))
-    parser.add_argument("--deadline", type=float, default=10, help="seconds that an engine may take for one schema")
-    parser.add_argument("--sheets", type=Path, help="keep the verdicts about each schema, and go on from there")
-    parser.add_argument("--keep", action="store_true", help="write the results to benchmarks/results")
-    options = parser.parse_args()
-    rows = data.rows(options.data, options.limit)
-    workers = []
-    for name in ("toolgrammar", *filter(None, options.peers.split(","))):
-        if importlib.util.find_spec(name.replace("-", "_")) is None:
-            print(f"{name} is not installed: pip install {name}")
-        else:
-            made = {**ENGINES[name], "vocabulary": "single_bytes"}
-            workers.append(Worker(name, (__name__, "judge"), options=made, deadline=options.deadline))
-
-    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[bool, str]]]:
-        return row["schema"], [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
-
-    settings = {"schemas": len(rows), "deadline_s": options.deadline}
-    console = Console(stderr=True)
-    found = gathered(workers, rows, arguments, settings, options.sheets, console, block=20)
+    chosen, job = rows(data, limit), (__name__, "judge")
+    workers = [
+        Worker(name, job, options={**ENGINES[name], "vocabulary": "single_bytes"}, deadline=deadline)
+        for name in ("toolgrammar", *installed(peers))
+    ]
+    settings = {"schemas": len(chosen), "deadline_s": deadline}
+    found = gathered(workers, chosen, dumped, settings, sheets, 20)
     engines = kept_rows(settings) | {
-        worker.name: {"version": worker.version, **counted(rows, found[worker.name])} for worker in workers
+        worker.name: {"version": worker.version, **counted(chosen, found[worker.name])} for worker in workers
     }
     report = {**settings, "engines": {name: engines[name] for name in ENGINES if name in engines}}
-    show("verdicts", report, keep=options.keep)
+    show("verdicts", report, keep=keep)
     return 1 if report["engines"]["toolgrammar"]["instances"].get("too_lax") else 0

@@ -15,7 +15,6 @@ of all its lines. The exit code is 1 if an invalid call was passed on to the cal
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import time
@@ -29,8 +28,9 @@ from typing import Any
 import httpx
 import jsonschema
 
-from benchmarks.engines.local_engines import requests
+from benchmarks.engines.local_engines import drawn
 from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheets
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
@@ -158,10 +158,10 @@ class Counting(httpx.AsyncHTTPTransport):
         return await super().handle_async_request(request)
 
 
-def counted(lines: list[Any]) -> dict[str, Any]:
+def counted(sheets: Sheets) -> dict[str, Any]:
     """Return the counts of each server and client."""
     servers: dict[str, dict[str, Any]] = {}
-    for label, _, client, result in lines:
+    for (label, _, client), result in sheets.items():
         found = servers.setdefault(label, {}).setdefault(
             client, {"first": Counter(), "passed": Counter(), "forms": Counter()}
         )
@@ -173,65 +173,61 @@ def counted(lines: list[Any]) -> dict[str, Any]:
     return servers
 
 
-def main() -> int:
-    """Ask, judge, and print the counts."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("label", help="name and version of the server, in the table")
-    parser.add_argument("--sheets", type=Path, required=True)
-    parser.add_argument("--url", help="base URL, with /v1")
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--server", default="auto", help="kind of the server, as `load_model` takes it")
-    parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no request after this time")
-    parser.add_argument("--max-tokens", type=int, default=128)
-    parser.add_argument("--template", type=Path, help="a chat template that shows tools, for llama.cpp")
-    parser.add_argument("--threads", type=int, default=1, help="of llama.cpp")
-    parser.add_argument("--at-once", type=int, default=1, help="requests at a time")
-    parser.add_argument("--keep", action="store_true", help="write results/remote_servers.json")
-    options = parser.parse_args()
-    lines = []
-    if options.sheets.exists():
-        lines = [json.loads(line) for line in options.sheets.read_text().splitlines()]
-    done = {(label, name, client) for label, name, client, _ in lines}
-    start = time.perf_counter()
+def main(
+    data: Path,
+    label: str,
+    *,
+    sheets: Path,
+    url: str = "",
+    model: str = "smollm2",
+    server: str = "auto",
+    requests: int = 200,
+    seconds: float = float("inf"),
+    max_tokens: int = 128,
+    template: Path | None = None,
+    threads: int = 1,
+    at_once: int = 1,
+    keep: bool = False,
+) -> int:
+    """Ask, judge, and print the counts.
+
+    Args:
+        label: name and version of the server, in the table
+        url: base URL, with /v1
+        server: kind of the server, as `load_model` takes it
+        seconds: begin no request after this time
+        template: a chat template that shows tools, for llama.cpp
+        threads: of llama.cpp
+        at_once: requests at a time
+    """
+    known, start = Sheets(sheets), time.perf_counter()
     with contextlib.ExitStack() as stack:
-        if options.requests:
-            url = options.url or stack.enter_context(
-                llama_server(options.threads, options.template.read_text(), options.at_once)
-            )
-            client = stack.enter_context(httpx.Client(base_url=url + "/", timeout=600))
-            model = load_model(
-                f"openai:{options.model}@{url}",
-                server=options.server,
-                timeout=600.0,
-                transport=Counting(),
-                retries=2,
-            )
-            stack.enter_context(model)
+        if requests:
+            own = "" if url else (template or Path()).read_text()
+            base = url or stack.enter_context(llama_server(threads, own, at_once))
+            client = stack.enter_context(httpx.Client(base_url=base + "/", timeout=600))
+            options: dict[str, Any] = {"server": server, "timeout": 600.0, "transport": Counting(), "retries": 2}
+            loaded = stack.enter_context(load_model(f"openai:{model}@{base}", **options))
 
         def ask(request: Mapping[str, Any], name: str) -> None:
-            if time.perf_counter() - start > options.seconds:
+            if time.perf_counter() - start > seconds:
                 return
             tools = [{**each, "parameters": to_json_schema(each["parameters"])} for each in request["functions"]]
             if name == "plain":
-                result = plain(client, options.model, request, tools, options.max_tokens)
+                result = plain(client, model, request, tools, max_tokens)
             else:
-                result = constrained(model, request, tools, options.max_tokens)
-            lines.append([options.label, request["id"], name, result])
-            with options.sheets.open("a") as sheets:
-                print(json.dumps(lines[-1]), file=sheets, flush=True)
+                result = constrained(loaded, request, tools, max_tokens)
+            known[label, request["id"], name] = result
 
-        pool = stack.enter_context(ThreadPoolExecutor(options.at_once))
+        pool = stack.enter_context(ThreadPoolExecutor(at_once))
         asked = [
             pool.submit(copy_context().run, ask, request, name)
-            for request in requests(options.data, options.requests)
+            for request in drawn(data, requests)
             for name in ("plain", "toolgrammar")
-            if (options.label, request["id"], name) not in done
+            if (label, request["id"], name) not in known
         ]
         for each in asked:
             each.result()
-    report = {"servers": counted(lines), "max_tokens": options.max_tokens}
-    show("remote_servers", report, keep=options.keep)
-    passed = Counter(result["passed"] for _, _, client, result in lines if client == "toolgrammar")
-    return 1 if set(passed) & {"no call", "invented name", "broken JSON", "wrong arguments"} else 0
+    show("remote_servers", {"servers": counted(known), "max_tokens": max_tokens}, keep=keep)
+    passed = {result["passed"] for (*_, name), result in known.items() if name == "toolgrammar"}
+    return 1 if passed & {"no call", "invented name", "broken JSON", "wrong arguments"} else 0

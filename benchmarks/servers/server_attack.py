@@ -24,7 +24,6 @@ answers.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import itertools
@@ -45,8 +44,8 @@ from typing import Any
 import httpx
 from jsonschema import Draft202012Validator
 
-from benchmarks.shared.results_io import machine, show
-from benchmarks.shared.workers import peak_memory_mb
+from benchmarks.shared.results_io import show
+from benchmarks.shared.workers import peak_memory_mb, processor_seconds
 
 TOOL: dict[str, Any] = {
     "type": "function",
@@ -273,15 +272,6 @@ class Group:
         return found
 
 
-def processor_seconds(process: int) -> float:
-    """Return the processor time of a process and its children that have ended (Linux); 0 elsewhere."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
 def parts(seconds: list[float], scale: float, digits: int) -> dict[str, float]:
     """Return the median, the 99th percentile and the longest of some times."""
     ordered = sorted(seconds)
@@ -357,34 +347,44 @@ def measure_memory(url: str, server: int, clients: Group, seconds: float) -> dic
     }
 
 
-def main() -> None:
-    """Run the load, and print what was seen."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120, help="seconds of hostile load, in all rounds together")
-    parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--hostile", type=int, default=5, help="hostile clients")
-    parser.add_argument("--small", type=int, default=50, help="small clients")
-    parser.add_argument("--memory", action="store_true", help="sample the memory under ever-new schemas instead")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
-    options = parser.parse_args()
+def main(
+    seconds: float = 120,
+    rounds: int = 4,
+    hostile: int = 5,
+    small: int = 50,
+    memory: bool = False,
+    keep: bool = False,
+) -> None:
+    """Run the load, and print what was seen.
+
+    Args:
+        seconds: of hostile load, in all rounds together
+        hostile: hostile clients
+        small: small clients
+        memory: sample the memory under ever-new schemas instead
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     server = start(port)
-    if options.memory:
-        clients = Group(url)
-        memory = measure_memory(url, server.pid, clients, options.seconds)
+    if memory:
+        found = measure_memory(url, server.pid, Group(url), seconds)
         server.terminate()
         server.wait(90)
-        if options.json:
-            options.json.write_text(json.dumps({"machine": machine(), **memory}, indent=1) + "\n", encoding="utf-8")
-        show("server_memory", memory, keep=options.keep)
+        show("server_memory", found, keep=keep)
         return
+    result = attack(url, server, seconds, rounds, hostile, small)
+    show("server_attack", result, keep=keep)
+
+
+def attack(
+    url: str, server: subprocess.Popen[bytes], hostile_seconds: float, rounds: int, hostile: int, clients: int
+) -> dict[str, Any]:
+    """Return what is seen of a server under small and hostile clients, which ends."""
     small, others, health = Group(url), Group(url), Group(url)
-    each = options.seconds / options.rounds
-    small.begin("small", options.small, 3.0)  # the grammar of the small tool is compiled, and the clients have started
+    each = hostile_seconds / rounds
+    small.begin("small", clients, 3.0)  # the grammar of the small tool is compiled, and the clients have started
     others.begin("small", 1, 1.0)
     health.begin("health", 1, 1.0)
     for group in (small, others, health):
@@ -395,26 +395,26 @@ def main() -> None:
     processor: Counter[str] = Counter()
     sent: list[tuple[float, str]] = []
     freed: list[float | None] = []
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for name, answers in found.items():
-            begin, used = time.monotonic(), processor_seconds(server.pid)
-            small.begin("small", options.small, each)
+            begin, used = time.monotonic(), processor_seconds(server.pid, children=True)
+            small.begin("small", clients, each)
             health.begin("health", 1, each)
             if name != "alone":
-                others.begin("hostile" if name == "hostile" else "small", options.hostile, each)
+                others.begin("hostile" if name == "hostile" else "small", hostile, each)
             answers.append(small.end())
             waits[name] += [one for one, _ in health.end()]
             theirs = others.end() if name != "alone" else []
             seconds[name] += time.monotonic() - begin
-            processor[name] += processor_seconds(server.pid) - used
+            processor[name] += processor_seconds(server.pid, children=True) - used
             if name == "hostile":
                 sent += theirs
             took = wait_until_free(url, 60)
             if name == "hostile":
                 freed.append(took)
     peak = peak_memory_mb(server.pid)
-    small.begin("small", options.small, 5.0)
-    others.begin("hostile", options.hostile, 5.0)
+    small.begin("small", clients, 5.0)
+    others.begin("hostile", hostile, 5.0)
     time.sleep(2.0)
     begin = time.monotonic()
     server.send_signal(signal.SIGTERM)
@@ -425,13 +425,13 @@ def main() -> None:
         ended = None
         server.kill()
     per_second = {
-        name: sum(status == "answered" for run in runs for _, status in run) / (options.rounds * each)
+        name: sum(status == "answered" for run in runs for _, status in run) / (rounds * each)
         for name, runs in found.items()
     }
-    result = {
-        "clients": {"small": options.small, "hostile": options.hostile},
+    return {
+        "clients": {"small": clients, "hostile": hostile},
         "load_average": round(os.getloadavg()[0], 1),
-        "hostile_seconds": options.seconds,
+        "hostile_seconds": hostile_seconds,
         "small_per_second": {name: round(rate, 1) for name, rate in per_second.items()},
         "small_per_processor_second": {
             name: round(per_second[name] / max(processor[name] / seconds[name], 1e-9), 1) for name in found
@@ -457,6 +457,3 @@ def main() -> None:
         "sigterm_s": ended,
         "exit_code": server.returncode,
     }
-    if options.json:
-        options.json.write_text(json.dumps({"machine": machine(), **result}, indent=1) + "\n", encoding="utf-8")
-    show("server_attack", result, keep=options.keep)

@@ -12,7 +12,6 @@ batching (`generate_batch`, what `transformers serve --continuous-batching` runs
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import tempfile
@@ -143,39 +142,37 @@ def theirs(folder: Path, requests: list[str], tokens: int, *, together: bool) ->
     return row
 
 
-def main() -> None:
-    """Run, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.json")
-    parser.add_argument("--model", help="address of a model, which is measured instead, without transformers")
-    options = parser.parse_args()
+def main(requests: int = 16, tokens: int = 48, keep: bool = False, model: str = "") -> None:
+    """Run, and print a table.
+
+    Args:
+        model: address of a model, which is measured instead, without transformers
+    """
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
-    asked = prompts(options.requests)
+    asked = prompts(requests)
     measures: list[dict[str, Any]] = []
 
     def add(engine: str, what: str, at_once: int, row: dict[str, Any]) -> None:
         measures.append({"engine": engine, "what": what, "at_once": at_once, **row})
         print(json.dumps(measures[-1]), flush=True)
 
-    if options.model:
+    if model:
         for at_once in (1, 4, 16):
-            row = ours(options.model, asked, at_once, max_tokens=options.tokens)
+            row = ours(model, asked, at_once, max_tokens=tokens)
             add("toolgrammar", f"{row['tokens'] / row['seconds']:.1f} tokens a second", at_once, row)
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parameters = save_model(folder)
-        free = {"max_tokens": options.tokens, "logit_bias": {0: -100.0}}
+        free = {"max_tokens": tokens, "logit_bias": {0: -100.0}}
         bound = {"json_mode": JsonMode(SCHEMA), "max_tokens": 200}
-        add("transformers, generate", "free text", 1, theirs(folder, asked, options.tokens, together=False))
+        add("transformers, generate", "free text", 1, theirs(folder, asked, tokens, together=False))
         for at_once in (1, 4, 16):
             add("toolgrammar", "free text", at_once, ours(f"hf:{folder}", asked, at_once, **free))
-        add("transformers, generate_batch", "free text", 16, theirs(folder, asked, options.tokens, together=True))
+        add("transformers, generate_batch", "free text", 16, theirs(folder, asked, tokens, together=True))
         for at_once in (1, 4, 16):
             add("toolgrammar", "JSON of a schema", at_once, ours(f"hf:{folder}", asked, at_once, **bound))
     versions = {name: version(name) for name in ("torch", "transformers")}
-    report = {"parameters": parameters, "requests": options.requests, "engines": versions, "measures": measures}
-    show("serving", report, keep=options.keep)
+    report = {"parameters": parameters, "requests": requests, "engines": versions, "measures": measures}
+    show("serving", report, keep=keep)

@@ -13,7 +13,6 @@ not change much, and wall time beside it. It needs `fastapi`, `accelerate` and `
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -33,6 +32,7 @@ import jsonschema
 from benchmarks.engines.engine_models import smollm2
 from benchmarks.servers.serving import SCHEMA, prompts
 from benchmarks.shared.results_io import show
+from benchmarks.shared.workers import processor_seconds
 from toolgrammar.core.models.published import PUBLISHED
 
 PORT = 8077
@@ -44,12 +44,6 @@ from benchmarks.servers.remote_servers import llama_server
 with llama_server(1, HERMES, 16, int(sys.argv[1])):
     time.sleep(1e6)
 """
-
-
-def processor_seconds(process: int) -> float:
-    """Return the processor time of a process and its children that have ended, from Linux's /proc."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -124,39 +118,37 @@ def body(what: str, prompt: str, tokens: int) -> dict[str, Any]:
     return {"messages": messages, "response_format": form, "max_tokens": 200, "temperature": 1.0}
 
 
-def main() -> None:
-    """Run, and print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--requests", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=32)
-    parser.add_argument("--only", default="", help="a server's name, for one of them alone")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving_http.json")
-    options = parser.parse_args()
+def main(requests: int = 16, tokens: int = 32, only: str = "", keep: bool = False) -> None:
+    """Run, and print a table.
+
+    Args:
+        only: a server's name, for one of them alone
+    """
     measures: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
         smollm2(folder)
         for engine, (command, model, kinds) in commands(folder).items():
-            if options.only not in ("", engine):
+            if only not in ("", engine):
                 continue
-            asked = iter(prompts(6 * options.requests))  # none twice: what was kept of one would be read again
+            asked = iter(prompts(6 * requests))  # none twice: what was kept of one would be read again
             with served(command, Path(name) / "log") as process:
                 ask({**body("free text", "warm up", 2), "model": model})
                 for what in kinds:
                     for at_once in (1, 4, 16):
                         bodies = [
-                            {**body(what, next(asked), options.tokens), "model": model, "seed": number}
-                            for number in range(options.requests)
+                            {**body(what, next(asked), tokens), "model": model, "seed": number}
+                            for number in range(requests)
                         ]
-                        wall, used = time.perf_counter(), processor_seconds(process)
+                        wall, used = time.perf_counter(), processor_seconds(process, children=True)
                         with ThreadPoolExecutor(at_once) as pool:
                             answers = list(pool.map(ask, bodies))
-                        used, wall = processor_seconds(process) - used, time.perf_counter() - wall
+                        used, wall = processor_seconds(process, children=True) - used, time.perf_counter() - wall
                         row = {
                             "engine": engine,
                             "what": what,
                             "at_once": at_once,
-                            "tokens": sum(tokens for tokens, _ in answers),
+                            "tokens": sum(count for count, _ in answers),
                             "invalid": sum(not is_valid for _, is_valid in answers),
                             "seconds": used,
                             "wall_seconds": wall,
@@ -164,5 +156,5 @@ def main() -> None:
                         measures.append(row)
                         print(json.dumps(row), flush=True)
     versions = {name: version(name) for name in ("torch", "transformers", "xllamacpp")}
-    report = {"requests": options.requests, "tokens": options.tokens, "engines": versions, "measures": measures}
-    show("serving_http", report, keep=options.keep)
+    report = {"requests": requests, "tokens": tokens, "engines": versions, "measures": measures}
+    show("serving_http", report, keep=keep)

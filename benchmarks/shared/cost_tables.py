@@ -327,12 +327,6 @@ def growth_picture(result: Result) -> str:
     return chart("Cost of a token and of compiling, as vocabulary, schema, depth and tool set grow", LINES, rows)
 
 
-def draw_growth(result: Result) -> None:
-    """Write the picture."""
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(growth_picture(result), encoding="utf-8")
-
-
 @shows("engine_rows")
 def engine_rows(report: Result) -> str:
     """Masks of rows under budgets, as the plug-ins fill them."""

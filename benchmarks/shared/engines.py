@@ -1,4 +1,7 @@
-"""Engines that are compared on masks, with one face: ``compile``, ``start``, ``step``, ``accepts``, ``bits``."""
+"""Engines that are compared on masks, with one face: ``compile``, ``start``, ``step``, ``read``, ``accepts``, ``bits``.
+
+``step`` is one mask and one token, and is timed; ``fill`` is the mask alone, and ``read`` takes bytes without masks.
+"""
 
 from __future__ import annotations
 
@@ -106,33 +109,20 @@ class Ours:
         matcher.fill_mask(self.mask)
         return bool(matcher.accept(token))
 
+    def fill(self, matcher: Any) -> None:
+        """Fill one mask."""
+        matcher.fill_mask(self.mask)
+
+    def read(self, matcher: Any, text: bytes) -> bool:
+        """Return True if the bytes are accepted."""
+        return bool(matcher.accept_bytes(text))
+
     def accepts(self, matcher: Any) -> bool:
         """Return True if the text may end."""
         return bool(matcher.is_accepting)
 
 
-class LLGuidanceSteps:
-    """How a text is written with llguidance; ``fill`` and ``mask`` are the engine's."""
-
-    compiled = True
-    fill: Callable[..., None]
-    mask: Any
-
-    def start(self, compiled: Any) -> Any:
-        """Return the state at the beginning of a text."""
-        return compiled.deep_copy()
-
-    def step(self, matcher: Any, token: int) -> bool:
-        """Fill one mask, then accept one token."""
-        self.fill(matcher, self.mask, 0)
-        return bool(matcher.try_consume_tokens([token]) == 1)
-
-    def accepts(self, matcher: Any) -> bool:
-        """Return True if the text may end."""
-        return bool(matcher.is_accepting())
-
-
-class LLGuidance(LLGuidanceSteps):
+class LLGuidance:
     """llguidance, through LLMatcher.
 
     Args:
@@ -142,28 +132,54 @@ class LLGuidance(LLGuidanceSteps):
     """
 
     name = "llguidance"
+    compiled = True
 
     def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
         import llguidance
+        import llguidance.numpy as llnp
         from llguidance import LLMatcher
 
+        self.single = single_bytes(vocabulary)
         self.tokenizer = llguidance_tokenizer(vocabulary, encode)
         self.matcher = LLMatcher
         self.mask = np.zeros((1, (vocabulary.size + 31) // 32), dtype=np.int32)
         self.bits = self.mask[0]
-        import llguidance.numpy as llnp
-
-        self.fill = llnp.fill_next_token_bitmask
+        self._fill = llnp.fill_next_token_bitmask
         self.version = llguidance.__version__
 
     def compile(self, schema: Any) -> Any:
         """Compile, and give the first mask."""
-        grammar = self.matcher.grammar_from_json_schema(json.dumps(schema))
-        matcher = self.matcher(self.tokenizer, grammar)
-        if matcher.is_error():
-            raise ToolGrammarError(matcher.get_error().splitlines()[0][:60])
-        self.fill(matcher, self.mask, 0)
+        matcher = self.load(self.matcher.grammar_from_json_schema(json.dumps(schema)))
+        self._fill(matcher, self.mask, 0)
         return matcher
+
+    def load(self, grammar: str) -> Any:
+        """Return a matcher of llguidance's own form of a grammar."""
+        matcher = self.matcher(self.tokenizer, grammar, log_level=0)
+        if matcher.is_error():
+            raise ToolGrammarError(matcher.get_error().splitlines()[0][:100])
+        return matcher
+
+    def start(self, compiled: Any) -> Any:
+        """Return the state at the beginning of a text."""
+        return compiled.deep_copy()
+
+    def step(self, matcher: Any, token: int) -> bool:
+        """Fill one mask, then accept one token."""
+        self._fill(matcher, self.mask, 0)
+        return bool(matcher.try_consume_tokens([token]) == 1)
+
+    def fill(self, matcher: Any) -> None:
+        """Fill one mask."""
+        self._fill(matcher, self.mask, 0)
+
+    def read(self, matcher: Any, text: bytes) -> bool:
+        """Return True if the bytes are accepted."""
+        return bool(matcher.try_consume_tokens([self.single[byte] for byte in text]) == len(text))
+
+    def accepts(self, matcher: Any) -> bool:
+        """Return True if the text may end."""
+        return bool(matcher.is_accepting())
 
 
 class XGrammar:
@@ -174,15 +190,23 @@ class XGrammar:
         encode: is not needed.
         strict_mode: xgrammar's default is True: an object takes no property, and an array no item, that its schema
             does not mention.
+        cache: its compiler keeps what it compiled.
     """
 
     name = "xgrammar"
     compiled = True
 
-    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None, *, strict_mode: bool = False) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        encode: Encode | None = None,
+        *,
+        strict_mode: bool = False,
+        cache: bool = False,
+    ) -> None:
         import xgrammar
 
-        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=False)
+        self.compiler = xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1, cache_enabled=cache)
         self.matcher = xgrammar.GrammarMatcher
         self.mask = xgrammar.allocate_token_bitmask(1, vocabulary.size)
         self.bits = self.mask[0].numpy()
@@ -203,6 +227,14 @@ class XGrammar:
         """Fill one mask, then accept one token."""
         matcher.fill_next_token_bitmask(self.mask)
         return bool(matcher.accept_token(token))
+
+    def fill(self, matcher: Any) -> None:
+        """Fill one mask."""
+        matcher.fill_next_token_bitmask(self.mask)
+
+    def read(self, matcher: Any, text: bytes) -> bool:
+        """Return True if the bytes are accepted."""
+        return bool(matcher.accept_string(text))
 
     def accepts(self, matcher: Any) -> bool:
         """Return True if the text may end."""
@@ -246,6 +278,14 @@ class GLRMask:
         state.fill_mask(self.mask)
         return bool(state.commit_token(token))
 
+    def fill(self, state: Any) -> None:
+        """Fill one mask."""
+        state.fill_mask(self.mask)
+
+    def read(self, state: Any, text: bytes) -> bool:
+        """Return True if the bytes, each of which is a token, are accepted."""
+        return all(state.commit_token(token) for token in text)
+
     def accepts(self, state: Any) -> bool:
         """Return True if the text may end."""
         return bool(state.is_accepting())
@@ -278,22 +318,32 @@ class OutlinesCore:
         """Compile, and give the first mask."""
         regex = self.module.json_schema.build_regex_from_schema(json.dumps(schema))
         index = self.module.Index(regex, self.vocabulary)
-        self._fill(self.start(index))
+        self.fill(self.start(index))
         return index
 
     def start(self, compiled: Any) -> Any:
         """Return the state at the beginning of a text."""
         return self.module.Guide(compiled)
 
-    def _fill(self, guide: Any) -> None:
+    def fill(self, guide: Any) -> None:
+        """Fill one mask."""
         guide.write_mask_into(self.mask.ctypes.data, self.mask.size, self.mask.itemsize)
 
     def step(self, guide: Any, token: int) -> bool:
         """Fill one mask, then accept one token."""
-        self._fill(guide)
+        self.fill(guide)
         if not self.mask[token >> 5] >> (token & 31) & 1:
             return False
         guide.advance(token, return_tokens=False)
+        return True
+
+    def read(self, guide: Any, text: bytes) -> bool:
+        """Return True if the bytes, each of which is a token, are accepted."""
+        for token in text:
+            try:
+                guide.advance(token, return_tokens=False)
+            except ValueError:
+                return False
         return True
 
     def accepts(self, guide: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
+from benchmarks.shared import engines
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.models.llama_cpp.library import llama_library
@@ -204,88 +204,48 @@ class LlamaCpp:
         return list(found[:count])
 
 
-class XGrammar:
-    """xgrammar's own acceptance of strings, and its masks."""
+class Peer:
+    """A peer of `engines.py`, whose compiled grammars ``read`` gives of texts in its notation."""
+
+    def __init__(self, kind: Callable[..., Any], read: Callable[[Any, str], Any]) -> None:
+        self._of = lru_cache(maxsize=4)(lambda vocabulary: kind(vocabulary))
+        self._read = read
 
     def judge(self, grammar: str) -> Judge:
-        """Return what is accepted of a grammar in EBNF."""
-        import xgrammar
-        from xgrammar.testing import _is_grammar_accept_string
-
-        compiled = xgrammar.Grammar.from_ebnf(grammar)
-        return lambda text: bool(_is_grammar_accept_string(compiled, text))
-
-    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
-        """Return the masks of a grammar in EBNF."""
-        import torch
-        import xgrammar
-
-        compiled = _xgrammar_compiler(vocabulary).compile_grammar(grammar)
-        bits = xgrammar.allocate_token_bitmask(1, vocabulary.size)
-
-        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
-            matcher = xgrammar.GrammarMatcher(compiled, terminate_without_stop_token=False)
-            if not all(matcher.accept_token(token) for token in tokens):
-                return None
-            bits.fill_(-1)
-            matcher.fill_next_token_bitmask(bits)
-            assert isinstance(bits, torch.Tensor)
-            return unpacked(bits.numpy()[0], vocabulary.size)
-
-        return mask
-
-
-class LLGuidance:
-    """llguidance; texts over a vocabulary of bytes."""
-
-    def judge(self, grammar: str) -> Judge:
-        """Return what is accepted of a grammar in Lark."""
-        import llguidance
-
-        compiled = llguidance.LLMatcher.grammar_from_lark(grammar)
-        tokenizer = _llguidance_tokenizer(single_bytes())
+        """Return what is accepted of a grammar, over a vocabulary of bytes."""
+        engine = self._of(single_bytes())
+        compiled = self._read(engine, grammar)
 
         def accepts(text: str) -> bool:
-            matcher = llguidance.LLMatcher(tokenizer, compiled, log_level=0)
-            if matcher.is_error():
-                raise ValueError(matcher.get_error())
-            return all(matcher.consume_token(byte) for byte in text.encode()) and bool(matcher.is_accepting())
+            state = engine.start(compiled)
+            return bool(engine.read(state, text.encode())) and bool(engine.accepts(state))
 
-        accepts("")
         return accepts
 
     def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
-        """Return the masks of a grammar in Lark."""
-        import llguidance
-        from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
-
-        start = llguidance.LLMatcher(
-            _llguidance_tokenizer(vocabulary), llguidance.LLMatcher.grammar_from_lark(grammar), log_level=0
-        )
-        if start.is_error():
-            raise ValueError(start.get_error())
-        bits = allocate_token_bitmask(1, vocabulary.size)
+        """Return the masks of a grammar."""
+        engine = self._of(vocabulary)
+        compiled = self._read(engine, grammar)
 
         def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
-            matcher = start.deep_copy()
-            if matcher.try_consume_tokens(list(tokens)) != len(tokens):
+            state = engine.start(compiled)
+            if not all(engine.step(state, token) for token in tokens):
                 return None
-            fill_next_token_bitmask(matcher, bits, 0)
-            return unpacked(bits[0], vocabulary.size)
+            engine.bits.fill(-1)
+            engine.fill(state)
+            return unpacked(engine.bits, vocabulary.size)
 
         return mask
 
 
-@lru_cache(maxsize=4)
-def _llguidance_tokenizer(vocabulary: Vocabulary) -> Any:
-    return llguidance_tokenizer(vocabulary)
+def xgrammar_peer() -> Peer:
+    """Return xgrammar, with grammars in EBNF."""
+    return Peer(engines.XGrammar, lambda engine, text: engine.compiler.compile_grammar(text))
 
 
-@lru_cache(maxsize=4)
-def _xgrammar_compiler(vocabulary: Vocabulary) -> Any:
-    import xgrammar
-
-    return xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1)
+def llguidance_peer() -> Peer:
+    """Return llguidance, with grammars in Lark; with a vocabulary of tokens, a fixed text may have any spelling."""
+    return Peer(engines.LLGuidance, lambda engine, text: engine.load(engine.matcher.grammar_from_lark(text)))
 
 
 def unpacked(bits: Any, size: int) -> np.ndarray[Any, Any]:

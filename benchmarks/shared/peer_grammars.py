@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.formats.templates import fetch
+from benchmarks.shared.sources import fetch
 
 LLAMA_CPP = ("llama-cpp-python", "0.3.36")
 LLGUIDANCE = ("llguidance", "1.9.1")

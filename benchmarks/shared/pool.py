@@ -1,24 +1,49 @@
-"""Jobs spread over processes, each of one thread, with their progress on the standard error stream; their report."""
+"""Jobs in processes of their own, each of one thread; their progress, what they count, and their report."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import sys
-from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
-from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, field, fields
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from typing_extensions import Self
+
+from benchmarks.shared.results_io import table
+
+#: Maximum number of examples of failures that are shown.
+MAX_EXAMPLES = 10
+
+
+@dataclass
+class Counts:
+    """Counts of some runs, and what went wrong in them.
+
+    Attributes:
+        failures: what went wrong, by kind; empty if all is well.
+        examples: the first failures, in words.
+    """
+
+    failures: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def fail(self, problem: str, where: str) -> None:
+        """Count a problem: its kind, a colon, and the details."""
+        self.failures[problem.split(":")[0]] += 1
+        self.examples.append(f"{where}: {problem[:300]}")
+
+    def add(self, other: Self) -> None:
+        """Count other runs in."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        self.examples = self.examples[:MAX_EXAMPLES]
+
 
 COLUMNS = (
     TextColumn("{task.description}"),
@@ -27,6 +52,13 @@ COLUMNS = (
     TimeElapsedColumn(),
     TimeRemainingColumn(),
 )
+
+
+def alone(run: Callable[..., Any], *given: Any, **environment: str) -> Any:
+    """Return the result of ``run`` in a fresh process, which has these environment variables, too."""
+    os.environ.update(environment)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run, *given).result()
 
 
 def spread(
@@ -44,41 +76,26 @@ def spread(
                 progress.advance(task)
 
 
-def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Return the versions of the packages that are installed."""
-    found = {}
-    for name in packages:
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
-
-
-def end(
-    results: Mapping[Any, Any], keys: Sequence[str], table: Table, options: Namespace, packages: Sequence[str]
+def count(
+    run: Callable[..., Counts], groups: Mapping[Any, Sequence[tuple[Any, ...]]], keys: Sequence[str], workers: int
 ) -> int:
-    """Print the table and the examples of failures, write the report; return the exit code: 1 if anything failed.
+    """Print what the runs of each group counted, and examples of failures; return the exit code: 1 if anything failed.
 
     Args:
-        results: dataclasses with ``failures`` and ``examples``, by the values of ``keys``.
-        keys: names of the values of a key of ``results``.
-        table: the summary.
-        options: of the program; the report is written to ``options.json``, if it is given.
-        packages: whose versions the report has.
+        run: returns the counts of one job.
+        groups: the arguments of the jobs of each group.
+        keys: names of the values of a group's key.
+        workers: number of processes.
     """
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
-    for outcome in results.values():
-        for example in outcome.examples:
-            Console(stderr=True).print(example, style="red", markup=False, highlight=False)
-    if options.json is not None:
-        report = {
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-            "versions": versions(packages),
-            "options": {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()},
-            "results": [
-                {**dict(zip(keys, (key,) if isinstance(key, str) else key, strict=True)), **asdict(outcome)}
-                for key, outcome in results.items()
-            ],
-        }
-        options.json.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n")
-    return 1 if any(outcome.failures for outcome in results.values()) else 0
+    totals: dict[Any, Any] = {}
+    for key, outcome in spread(run, groups, workers):
+        totals.setdefault(key, type(outcome)()).add(outcome)
+    columns = [one.name for one in fields(next(iter(totals.values()))) if one.name not in ("failures", "examples")]
+    rows = []
+    for key, total in totals.items():
+        values = [getattr(total, name) for name in columns]
+        shown = [dict(value) if isinstance(value, Counter) else value for value in values]
+        rows.append([*((key,) if isinstance(key, str) else key), *shown, sum(total.failures.values())])
+        print(*total.examples, sep="\n", file=sys.stderr)
+    print(table([*keys, *(name.replace("_", " ") for name in columns), "failures"], rows))
+    return int(any(total.failures for total in totals.values()))

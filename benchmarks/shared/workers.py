@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -20,12 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-Sheet = dict[str, Any]
+from benchmarks.shared.sheets import Sheet, Sheets
 
 ROOT = Path(__file__).resolve().parents[2]
 #: One thread for everybody: glrmask compiles with all cores otherwise.
@@ -41,12 +39,17 @@ def peak_memory_mb(process: int | str = "self") -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
-def processor_seconds(process: int) -> float:
-    """Return the processor time that a process has taken, with all its threads; where that is not known, the time."""
+def processor_seconds(process: int, *, children: bool = False) -> float:
+    """Return the processor time that a process has taken, with all its threads; where that is not known, the time.
+
+    Args:
+        process: its number.
+        children: with those of its children that have ended.
+    """
     try:
         with open(f"/proc/{process}/stat", encoding="ascii") as file:
-            user, system = file.read().rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+            ticks = file.read().rpartition(")")[2].split()[11 : 15 if children else 13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
     except OSError:  # not Linux, or the process has ended
         return time.monotonic()
 
@@ -58,15 +61,23 @@ def engines() -> dict[str, Callable[..., Any]]:
     return engines
 
 
-def serve(wire: Connection) -> None:
-    """Make the engine that the first message names, and answer the jobs that follow."""
+def made(name: str, options: dict[str, Any]) -> Any:
+    """Return an engine by its name, or what a function ``module:name`` returns."""
     from benchmarks.shared import peers
 
-    module, function, name, options = wire.recv()
-    job = getattr(importlib.import_module(module), function)
+    module, _, function = name.partition(":")
+    if function:
+        return getattr(importlib.import_module(module), function)(**options)
     vocabulary, encode = getattr(peers, options.pop("vocabulary", "tekken"))()
-    engine = engines()[name](vocabulary, encode, **options)
-    wire.send({"version": engine.version, "compiled": engine.compiled})
+    return engines()[name](vocabulary, encode, **options)
+
+
+def serve(wire: Connection) -> None:
+    """Make the engine that the first message names, and answer the jobs that follow."""
+    module, function, *named = wire.recv()
+    job = getattr(importlib.import_module(module), function)
+    engine = made(*named)
+    wire.send({"version": getattr(engine, "version", ""), "compiled": getattr(engine, "compiled", True)})
     while (block := wire.recv()) is not None:
         # The tokenizer, the engine and the block stay: otherwise each collection would look at them again, in
         # somebody's mask. What a schema leaves behind is collected, and counted, as in a server.
@@ -82,7 +93,7 @@ class Worker:
     Args:
         name: of the engine in the results.
         job: ``(module, function)``; the function takes the engine and the arguments of `run`, and returns a dict.
-        engine: a key of ``engines.ENGINES``.
+        engine: a key of ``engines.ENGINES``, or a function that returns an engine, as ``module:name``.
         options: keyword arguments of the engine; ``vocabulary`` is the function of `peers` that makes it ("tekken").
         deadline: seconds of processor time that a job may take: on a busy machine as many as on a quiet one.
         python: the interpreter, whose environment has the engine.
@@ -165,21 +176,30 @@ class Worker:
         self._wire.close()
 
 
-def gathered(
-    workers: Sequence[Worker],
-    rows: Sequence[Mapping[str, Any]],
-    arguments: Callable[[Mapping[str, Any]], tuple[Any, ...]],
-    settings: Mapping[str, Any],
-    path: Path | None,
-    console: Console,
-    block: int = 1,
-) -> dict[str, dict[str, Sheet]]:
+def installed(names: str) -> list[str]:
+    """Return the peers that are installed, of some names between commas; says which are not."""
+    found = []
+    for name in filter(None, names.split(",")):
+        if importlib.util.find_spec(name.replace("-", "_")) is None:
+            print(f"{name} is not installed: pip install 'toolgrammar[bench]'", file=sys.stderr)
+        else:
+            found.append(name)
+    return found
+
+
+def dumped(row: Mapping[str, Any]) -> tuple[Any, list[tuple[bool, str]]]:
+    """Return the schema of a row of MaskBench, and its instances: if they are valid, and their texts."""
+    return row["schema"], [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
+
+
+def gathered(workers: Sequence[Worker], rows: Sequence[Mapping[str, Any]], *given: Any) -> dict[str, dict[str, Sheet]]:
     """Return the sheets of each worker by the id of the row, and end the workers; arguments as for `sheets`."""
-    from rich.progress import track  # another Python that only serves need not have it
+    from rich.console import Console  # another Python that only serves need not have it
+    from rich.progress import track
 
     by_worker: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
-    answers = sheets(workers, rows, arguments, settings, path, block)
-    for at, of_row in track(answers, description="schemas", total=len(rows), console=console):
+    answers = sheets(workers, rows, *given)
+    for at, of_row in track(answers, description="schemas", total=len(rows), console=Console(stderr=True)):
         for name, sheet in of_row.items():
             by_worker[name][at] = sheet
     for worker in workers:
@@ -209,19 +229,7 @@ def sheets(
             of other settings or versions is an error.
         block: number of rows that a worker is given at a time.
     """
-    settings = {**settings, "versions": {worker.name: worker.version for worker in workers}}
-    known: dict[tuple[str, str], Sheet] = {}
-    if path is not None and path.is_file():
-        with path.open(encoding="utf-8") as file:
-            lines = [line for line in file if line.endswith("\n")]  # a stopped run may have written half of the last
-        if not lines or json.loads(lines[0]) != json.loads(json.dumps(settings)):
-            raise SystemExit(f"{path} has sheets of other settings; name another file, or delete it")
-        for line in lines[1:]:
-            at, name, sheet = json.loads(line)
-            known[at, name] = sheet
-        path.write_text("".join(lines), encoding="utf-8")
-    elif path is not None:
-        path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
+    known = Sheets(path, {**settings, "versions": {worker.name: worker.version for worker in workers}})
     for number in range(0, len(rows), block):
         some = rows[number : number + block]
         given: dict[str, tuple[Any, ...]] = {}
@@ -234,9 +242,6 @@ def sheets(
             found = worker.run([given[row["id"]] for row in left])
             for row, sheet in zip(left, found, strict=True):
                 known[row["id"], worker.name] = sheet
-                if path is not None:
-                    with path.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([row["id"], worker.name, sheet]) + "\n")
         for row in some:
             yield row["id"], {worker.name: known[row["id"], worker.name] for worker in workers}
 
