@@ -15,9 +15,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.shared import answer_tables  # noqa: F401 - fills `TABLES`
-from benchmarks.shared.cost_tables import COSTS, PICTURE, costs_picture, growth_picture
 from benchmarks.shared.results_io import RESULTS, TABLES, Result
+from benchmarks.shared.tables import COSTS, PICTURE, costs_picture, growth_picture
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"

@@ -116,7 +116,7 @@ def test_results_name_no_place_of_the_machine(bench: Any) -> None:
 
 def test_a_changed_result_makes_the_page_stale(bench: Any) -> None:
     """A result with another number, or of another machine, gives another page."""
-    report, memory = bench("report"), bench("cost_tables").memory
+    report, memory = bench("report"), bench("tables").memory
     page = report.PAGES[0].read_text(encoding="utf-8")
     changed = copy.deepcopy(report.kept("memory"))
     changed["10"]["counted_bytes"] += 2**20
@@ -140,7 +140,7 @@ def test_a_page_with_wrong_comments_is_an_error(bench: Any, page: str, message: 
 
 def test_masks_of_all_engines_and_of_the_schemas_that_all_take(bench: Any) -> None:
     """MaskBench's table has a row for each engine and kind; the second one, common schemas, also the ratios."""
-    text = bench("cost_tables").masks(masks_of({"toolgrammar": 10.0, "llguidance": 40.0}))
+    text = bench("tables").masks(masks_of({"toolgrammar": 10.0, "llguidance": 40.0}))
     assert "| mask + accept: toolgrammar 1.2 | 10.0 | 20.0 | 30.0 | 40.0 | 50.0 | 10.0 |" in text
     assert "| compile + first mask: llguidance 1.2 | 40,000 | 80,000 | 120,000 | 160,000 | 200,000 | 40,000 |" in text
     assert "| mask + accept, the same texts again: toolgrammar 1.2 | 0.5 |" in text
@@ -163,7 +163,7 @@ def test_a_multiple_has_digits_that_say_something(bench: Any, value: float, show
 
 def test_masks_of_an_engine_alone(bench: Any) -> None:
     """Without a peer, or without what is common, there is no second table."""
-    report = bench("cost_tables")
+    report = bench("tables")
     assert "all engines" not in report.masks(masks_of({"toolgrammar": 10.0}))
     both = masks_of({"toolgrammar": 10.0, "llguidance": 40.0})
     for found in both["engines"].values():
@@ -192,7 +192,7 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     assert bench("maskbench").main(peers="", clock="cpu", data=data, keep="masks") == 0
     found = json.loads((tmp_path / "masks.json").read_text(encoding="utf-8"))
     assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0
-    text = bench("cost_tables").masks(found)
+    text = bench("tables").masks(found)
     assert text in capsys.readouterr().out
     assert text.startswith(
         "3 schemas, properties in any order; one process wake-up for each schema; microseconds, processor time of the thread (comp"
@@ -642,7 +642,7 @@ def test_choices_of_decisions_are_those_of_decide(bench: Any) -> None:
         sheet = {(0, *prompt): one for prompt, one in scored.items()}
         counts = module.counted([case], sheet)
         assert counts["first tokens"]["other"] == (made["first tokens"] != made["whole labels"])
-        assert bench("answer_tables").decisions_table({"methods": counts}).count("\n") >= 6
+        assert bench("tables").decisions_table({"methods": counts}).count("\n") >= 6
 
 
 def test_masks_are_those_of_the_verifier(bench: Any) -> None:

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.answer_tables import FAMILIES
 from benchmarks.shared.pool import spread
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheets
+from benchmarks.shared.tables import FAMILIES
 from toolgrammar.core.models import Decides, LocalModel, OneOf, load_model
 
 SEED = 20

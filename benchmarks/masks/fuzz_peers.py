@@ -11,7 +11,6 @@ the schema, and the others from objects of the schema's names with any values; c
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
@@ -131,13 +130,8 @@ def found(target: Target, tool: str, way: str, calls: int, seed: int) -> bool:
         return fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed).failed
 
 
-def main() -> int:
+def main(calls: int = 120, seeds: int = 3, keep: bool = False) -> None:
     """Compare the ways."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--calls", type=int, default=120)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/fuzz_peers.json")
-    options = parser.parse_args()
     rows: dict[str, dict[str, int]] = {}
     sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests" / "tools"))
     faulty = import_module("faulty_service")
@@ -147,19 +141,14 @@ def main() -> int:
             timeout = 0.7 if service.fault == "hangs" else 10.0
             rows[service.fault] = row = dict.fromkeys(WAYS, 0)
             for way in WAYS:
-                for seed in range(options.seeds):
+                for seed in range(seeds):
                     target = HttpTarget(faulty.DOCUMENT, url, timeout)
-                    row[way] += found(target, tool, way, options.calls, seed)
+                    row[way] += found(target, tool, way, calls, seed)
             print(f"{service.fault:25}", *row.values(), flush=True)
     report = {
-        "calls": options.calls,
-        "seeds": options.seeds,
+        "calls": calls,
+        "seeds": seeds,
         "theirs": version("hypothesis-jsonschema"),
         "faults": rows,
     }
-    show("fuzz_peers", report, keep=options.keep)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    show("fuzz_peers", report, keep=keep)

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.masks.maskbench import reason
-from benchmarks.shared.answer_tables import SPELLINGS
 from benchmarks.shared.data import MASKBENCH, rows, spread
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import SPELLINGS
 from benchmarks.shared.workers import Sheet, Worker, gathered, installed
 from toolgrammar.core import UnsatisfiableSchemaError
 

@@ -108,7 +108,7 @@ def show(name: str, report: Mapping[str, Any], *, keep: bool, table: str | None 
         keep: write the file.
         table: the name in `TABLES`, if it is another.
     """
-    from benchmarks.shared import answer_tables, cost_tables  # noqa: F401 - they fill `TABLES`
+    from benchmarks.shared import tables  # noqa: F401 - it fills `TABLES`
 
     text = json.dumps({"machine": machine(), **report}, indent=2) + "\n"
     if keep:

@@ -1,0 +1,885 @@
+"""What the pages show of each result: a function for each, registered by `shows`; most are rows of the same fields."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from benchmarks.shared.figure import Bars, Line, Panel, bars, chart
+from benchmarks.shared.results_io import (
+    SHARES,
+    Result,
+    figures,
+    interval,
+    ratio,
+    share,
+    shares,
+    shows,
+    table,
+    where,
+)
+
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
+PICTURE = IMAGES / "growth.svg"
+COSTS = IMAGES / "costs.svg"
+MB = 2**20
+CLOCKS = {"cpu": "processor time of the thread", "wall": "wall time"}
+COMPILE_CLOCKS = {"process": " (compiling: of the whole process)"}
+
+#: What is in a column: the value of a key, or what a function makes of the record.
+Column = Union[str, Callable[[Any], object]]
+
+
+def records(found: Mapping[Any, Result] | Iterable[Result], columns: Mapping[str, Column], head: str = "") -> str:
+    """Return a table with a row for each record.
+
+    Args:
+        found: the records, by what the first column shows; or without a first column.
+        columns: headings, and what is below them. A record without a key has 0.
+        head: heading of the first column.
+    """
+    named = list(found.items()) if isinstance(found, Mapping) else [(None, record) for record in found]
+    rows = []
+    for name, record in named:
+        cells = [each(record) if callable(each) else record.get(each, 0) for each in columns.values()]
+        rows.append(cells if name is None else [name, *cells])
+    return table([*columns] if not isinstance(found, Mapping) else [head, *columns], rows)
+
+
+def plain(*names: str) -> dict[str, Column]:
+    """Return columns whose headings are their keys."""
+    return {name: name for name in names}
+
+
+def totals(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the row of the sums of the columns but the first."""
+    return ["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])]
+
+
+def versus(way: str, counts: Mapping[str, Any], base: str) -> tuple[str, str]:
+    """Return how a way compares with another one on the same requests, and how likely that is by chance."""
+    return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
+
+
+def machine_first(result: Result, shown: str, head: str = "") -> str:
+    """Return a table below a line with the machine."""
+    return f"{head}{where(result)}.\n\n{shown}"
+
+
+# -- masks ---------------------------------------------------------------------------------------------------------
+
+
+@shows("maskbench", "maskbench_order", "maskbench_all", "maskbench_all_order", "maskbench_peers", whole=True)
+def masks(result: Result) -> str:
+    """MaskBench: times of all engines, the same on the schemas that all of them take, and verdicts."""
+    engines: Mapping[str, Any] = result["engines"]
+    names = {name: f"{name} {found['version']}" for name, found in engines.items()}
+    kinds = (("mask_and_accept_us", "mask + accept"), ("compile_and_first_mask_us", "compile + first mask"))
+    rows: list[list[str]] = []
+    for key, what in kinds:
+        rows += [[f"{what}: {names[name]}", *shares(found[key])] for name, found in engines.items() if found[key]]
+    for name, found in engines.items():
+        if found["warm_us"]:
+            rows.append([f"mask + accept, the same texts again: {names[name]}", *shares(found["warm_us"])])
+    kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
+    order = "any order" if result["order"] == "any" else "the schema's order"
+    spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
+    reading = ", without the time to read the clock" if result.get("without_clock") else ""
+    block = result.get("block", 1)
+    at_work = f"each engine gets {block:,} schemas at a time" if block > 1 else "one process wake-up for each schema"
+    parts = [
+        f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds,"
+        f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
+        f"{spacing} {where(result)}.",
+        table(("", *SHARES), rows),
+    ]
+    common = {name: each for name, found in engines.items() if (each := found.get("common")) and each[kinds[0][0]]}
+    if len(common) > 1 and "toolgrammar" in common:
+        taken = {each["schemas"] for each in common.values() if "schemas" in each}
+        count = f"the {taken.pop():,} schemas" if len(taken) == 1 else "the schemas"
+        rows = []
+        for key, what in kinds:
+            rows += [[f"{what}: {names[name]}", *shares(each[key])] for name, each in common.items()]
+            ours = common["toolgrammar"][key]
+            for name, each in common.items():
+                if name != "toolgrammar":
+                    ratios = [ratio(ours[share] / each[key][share]) for share in SHARES]
+                    rows.append([f"*toolgrammar's, as a multiple of {name}'s*", *ratios])
+        parts += [f"The same on {count} that all engines compile:", table(("", *SHARES), rows)]
+    verdicts: dict[str, Column] = {
+        "compiled": "schemas_compiled",
+        "all their instances judged right": "schemas_right",
+        "invalid accepted": lambda found: found["instances"]["too_lax"],
+        "valid refused": lambda found: found["instances"]["too_strict"],
+        "schemas refused": lambda found: found.get("schemas_refused", sum(found["refused"].values())),
+        "peak memory of the process, MB": "peak_memory_mb",
+    }
+    parts.append(records({names[name]: found for name, found in engines.items()}, verdicts))
+    for name, found in engines.items():
+        if found.get("mask_differs"):
+            parts.append(f"{name} has masks that contradict its own verdicts in {found['mask_differs']:,} instances.")
+        if name == "toolgrammar" or any(reason.startswith("no answer") for reason in found["refused"]):
+            reasons = ", ".join(f"{count} {reason}" for reason, count in found["refused"].items())
+            parts.append(f"Refused by {name}: {reasons or 'none'}.")
+    return "\n\n".join(parts)
+
+
+SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
+
+
+@shows("over_constraint", whole=True)
+def over_constraint(result: Result) -> str:
+    """Valid texts that masks forbid: texts refused, and prefixes forbidden."""
+    engines: Mapping[str, Any] = result["engines"]
+    texts = next(iter(engines.values()))["spellings"]
+
+    def both(each: Mapping[str, float]) -> str:
+        return f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}"
+
+    columns: dict[str, Column] = {
+        "schemas compiled": "schemas_compiled",
+        "single, of these": lambda found: both(found["own_single"]),
+    }
+    for name in SPELLINGS:
+        columns[f"{name} ({texts[name]['texts']:,} texts)"] = lambda found, name=name: both(found["spellings"][name])
+    head = f"{result['schemas']:,} schemas with valid instances, shares of the {result['common']:,} that all compile; "
+    return machine_first(result, records(engines, columns, "texts refused / prefixes forbidden"), head)
+
+
+#: Verdicts about a schema, as `verdicts.py` counts them.
+VERDICTS = {"right": "right", "too_strict": "valid refused", "too_lax": "invalid accepted", "refused": "refused"}
+
+
+@shows("verdicts")
+def verdicts_by_family(result: Result) -> str:
+    """Which schemas engines judge right: all of them by verdict, and the right ones by family."""
+    engines: Mapping[str, Any] = result["engines"]
+    columns: dict[str, Column] = {"version": "version"}
+    for key, name in VERDICTS.items():
+        columns[name] = lambda found, key=key: sum(counts.get(key, 0) for counts in found["families"].values())
+    whole = records(engines, columns, "engine")
+    families = next(iter(engines.values()))["families"]
+    rows = [
+        (family, counts["schemas"], *(found["families"][family].get("right", 0) for found in engines.values()))
+        for family, counts in families.items()
+    ]
+
+    def reasons(found: Result) -> str:
+        listed = list(found["refused"].items())[:5]
+        return "; ".join(f"{reason.replace('|', ' ')} ({count:,})" for reason, count in listed)
+
+    refused = records(engines, {"most frequent reasons of refusals": reasons}, "engine")
+    return "\n\n".join((whole, table(["right, by source", "schemas", *engines], rows), refused))
+
+
+@shows("proven_errors")
+def proven_errors_table(result: Result) -> str:
+    """Schemas with an error of the masks, by engine."""
+    columns = {**plain("version", "compiled"), "over-constrained": "over", "under-constrained": "under"}
+    columns |= {"dead end": "stuck", "no error found": "clean", "refused": "refused"}
+    return records(result["engines"], columns, "engine")
+
+
+@shows("mask_verifier", whole=True)
+def mask_verifier(result: Result) -> str:
+    """What the verifier of masks has compared."""
+    columns = plain("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f"{versions}.\n\n{records([result['counts']], columns)}"
+
+
+@shows("batch", whole=True)
+def batch(result: Result) -> str:
+    """Many texts at once."""
+    rows = [(engine, what, float(value)) for engine, what, value in result["micros_a_row"]]
+    return machine_first(result, table(("engine", "what", "µs a row (median)"), rows), f"{result['rows']} texts; ")
+
+
+@shows("gpu_steps", whole=True)
+def gpu_steps(result: Result) -> str:
+    """What masks add to a step of a GPU."""
+    rows = []
+    for count, found in result.items():
+        if count.isdigit():
+            free = found["median_ms"]["free"]
+            for name, median in found["median_ms"].items():
+                more = "" if name == "free" else f"{100 * (median / free - 1):+.1f}%"
+                rows.append((count, name, median, found["p95_ms"][name], more))
+    head = f"{result['device']}, {result['context']:,} tokens in each row's cache, {result['steps']} steps; "
+    columns = ("rows", "masks of", "a step, ms: median", "95th percentile", "more than free")
+    return machine_first(result, table(columns, rows), head)
+
+
+@shows("tool_sets", whole=True)
+def tool_sets(result: Result) -> str:
+    """Changing tool sets."""
+    rows = []
+    for name, found in result["engines"].items():
+        both = [found.get(key, {}) for key in ("compile_and_first_mask_us", "second_mask_us")]
+        times = [each.get(share, "-") for each in both for share in ("p50", "p99")]
+        rows.append((name, found["requests"], found["refused"], found["first_pass_seconds"], *times))
+    columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
+    return machine_first(result, table((*columns, "mask at the names, us: p50", "p99"), rows))
+
+
+@shows("engine_rows")
+def engine_rows(report: Result) -> str:
+    """Masks of rows under budgets, as the plug-ins fill them."""
+    times = ("median", "mean", "longest")
+    columns: dict[str, Column] = {
+        name: lambda found, name=name: found["first"][name] + found["again"][name] for name in ("texts", "invalid")
+    }
+    rows = [
+        [name, *(each(found) for each in columns.values()),
+         *(found[attempt][time] for attempt in ("first", "again") for time in times)]
+        for name, found in report["batches"].items()
+    ]  # fmt: skip
+    heads = ("first texts, µs a row: median", *times[1:], "again: median", *times[1:])
+    return table(("batch", *columns, *heads), rows)
+
+
+# -- grammars as text, and exports ---------------------------------------------------------------------------------
+
+
+@shows("text_grammars", whole=True)
+def text_grammars(result: Result) -> str:
+    """Masks of grammars that are written as text."""
+    columns = {"p50, µs": "p50_us", "p99, µs": "p99_us", "mean, µs": "mean_us", "compile, ms": "compile_ms"}
+    rows = [
+        {"grammar": grammar, "engine": engine, **row}
+        for grammar, engines in result["masks"].items()
+        for engine, row in engines.items()
+    ]
+    return machine_first(result, records(rows, {**plain("grammar", "engine", "tokens"), **columns}))
+
+
+@shows("text_grammar_verdicts")
+def verdicts_table(result: Result) -> str:
+    """What peers and we say of texts of grammars, by where the grammars come from."""
+    rows = [
+        {"grammars": source, "peer": peer, **counts}
+        for source, peers in result["sources"].items()
+        for peer, counts in peers.items()
+        if peer != "own"
+    ]
+    both = ("read by both", "refused by both", "read by us alone", "read by the peer alone")
+    texts = ("texts", "valid", "accepted by us alone", "accepted by the peer alone")
+    return records(rows, plain("grammars", "peer", *both, *texts))
+
+
+@shows("text_grammar_tokens")
+def tokens_table(result: Result) -> str:
+    """Masks of peers beside ours, and why they differ."""
+    counts = result["counts"]
+    kinds = dict.fromkeys(kind for each in counts.values() for kind in each)
+    return records({kind: {name: each.get(kind, 0) for name, each in counts.items()} for kind in kinds}, plain(*counts))
+
+
+#: Notations of exports, and who reads them.
+NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
+
+
+@shows("exports")
+def exports_table(result: Result) -> str:
+    """What targets made of exported schemas, by notation."""
+
+    def named(found: Mapping[str, Any]) -> dict[str, Any]:
+        return {NOTATIONS[name]: each for name, each in found.items()}
+
+    loaded = ("exported", "exact", "not exported", "not loaded", "timed out", "crashed")
+    judged = ("texts", "valid", "not judged", "refused, ours", "accepted, unnamed", "accepted, named")
+    of = f" of {result['of']:,}" if "of" in result else ""
+    late = f'"Timed out" is {result["deadline"]} seconds of processor time.' if "deadline" in result else ""
+    counts = records(named(result["counts"]), plain(*loaded, *judged))
+    parts = [f"{result['schemas']:,}{of} schemas. {late}".rstrip(), counts]
+    if sizes := result.get("characters", {}):
+        columns = plain(*dict.fromkeys(share for found in sizes.values() for share in found))
+        parts += ["Sizes in characters:", records(named(sizes), columns)]
+    reasons = [
+        [name, why, number]
+        for name, found in named(result.get("reasons", {})).items()
+        for why, number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    if reasons:
+        parts += ["Refusals by reason:", table(["", "reason", "schemas"], reasons)]
+    return "\n\n".join(parts)
+
+
+# -- formats and templates -----------------------------------------------------------------------------------------
+
+
+@shows("templates")
+def templates_table(result: Result) -> str:
+    """Real chat templates that do not pass all cases, and what fails."""
+    outcomes = result["templates"]
+    rows = []
+    for name, outcome in outcomes.items():
+        if outcome["failed"]:
+            counts = Counter(kind for kinds in outcome["failed"].values() for kind in dict.fromkeys(kinds))
+            failed = ", ".join(f"{kind} {count}" for kind, count in counts.items())
+            rows.append([name, outcome["format"] or outcome["source"], failed])
+    head = f"{len(outcomes) - len(rows)} of {len(outcomes)} templates pass all cases.\n\n"
+    return head + table(["template", "format", "fails"], rows)
+
+
+@shows("turns")
+def turns_table(result: Result) -> str:
+    """Templates with which models of random weights talk for three turns, by backend."""
+    rows = [
+        [f"`{backend}:`", f"{passed} of {passed + len(failed)}", ", ".join(failed)]
+        for backend, passed in result["passed"].items()
+        for failed in (result["failed"][backend],)
+    ]
+    return table(["models", "templates that pass", "fail"], rows)
+
+
+@shows("vllm_parsers", "sglang_parsers")
+def vllm_parsers_table(result: Result) -> str:
+    """The tests that vLLM or SGLang has for its tool parsers, by file or class."""
+    rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
+    causes = sorted(result["causes"], key=lambda each: (each["whose"], -each["tests"]))
+    why = records(causes, {"whose": "whose", "cause of failures": "cause", "tests": "tests"})
+    return table(["tests of", "pass", "fail", "no format"], [*rows, totals(rows)]) + "\n\n" + why
+
+
+@shows("llama_cpp_cases")
+def llama_cpp_table(result: Result) -> str:
+    """llama.cpp's cases, by template."""
+    kinds = ["same calls", "other calls", "no format", "depends on the cut"]
+    rows = [[name, *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["templates"].items()]
+    return table(["template", *kinds], [*rows, totals(rows)])
+
+
+# -- answers of models ---------------------------------------------------------------------------------------------
+
+#: Kinds of questions of `decisions.py`.
+FAMILIES = ("intents", "prices", "addresses")
+
+
+@shows("decisions")
+def decisions_table(result: Result) -> str:
+    """How often other scores than those of the whole labels choose another label, and which are right."""
+    rows: list[list[object]] = []
+    for name, count in result["methods"].items():
+        families = [
+            f"{count.get(f'right: {family}', 0)} of {count.get(f'questions: {family}', 0)}" for family in FAMILIES
+        ]
+        other, exact = ("", "") if name == "whole labels" else (count["other"], count["exact right"])
+        rows.append([name, count["questions"], other, count["right"], exact, *families])
+    head = ["method", "questions", "another label than the exact choice", "right", "right by the exact choice"]
+    return table([*head, *FAMILIES], rows)
+
+
+@shows("repair", whole=True)
+def repair(result: Result) -> str:
+    """The machine, and the table of damaged calls."""
+    damages = {name: counts for name, counts in result.items() if name != "machine"}
+    peers = [name.removesuffix(" valid") for name in result["all but cut"] if name.endswith(" valid")]
+    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
+    columns += [head for peer in peers for head in (f"{peer}: valid", "equal")]
+    rows = []
+    for damage, counts in damages.items():
+        parts = [f"{of}{name}" for of in ("", *(f"{peer} " for peer in peers)) for name in ("valid", "equal")]
+        found = [f"{counts.get(part, 0) / counts['cases']:.1%}" for part in parts]
+        times = [figures(counts[f"{each}_ms"]) for each in ("p50", "p99")]
+        rows.append([damage, counts["cases"], *found[:2], counts.get("invented", 0), *times, *found[2:]])
+    return machine_first(result, table(columns, rows))
+
+
+@shows("bfcl_v4")
+def bfcl_v4(report: Result) -> str:
+    """Right answers on BFCL v4, by its own checker: a table for each model, by category."""
+    tables = []
+    for model, found in report["models"].items():
+        if found["categories"]:
+            ways = list(next(iter(found["categories"].values())))
+            columns: dict[str, Column] = {"requests": lambda counts, way=ways[0]: counts[way]["requests"]}
+            columns |= {way: lambda counts, way=way: share(counts[way]) for way in ways}
+            tables.append(records({f"`{name}`": each for name, each in found["categories"].items()}, columns, model))
+    return "\n\n".join(tables)
+
+
+@shows("bfcl_calls")
+def bfcl_calls(report: Result) -> str:
+    """Return a table for each model: valid and right calls by way, where one call is asked for."""
+    tables = []
+    beside = ("more / less right than `grammar`", "by chance")
+    columns = ("requests", "valid", "cut", "right function", "all right", *beside, "tokens", "passes")
+    for model, found in report["models"].items():
+        rows = []
+        for way, counts in found["ways"].items():
+            asked = max(1, counts["requests"])
+            valid, function = (f"{counts[name] / asked:.0%}" for name in ("valid", "function"))
+            rows.append([way, counts["requests"], valid, counts["cut"], function, share(counts),
+                         *versus(way, counts, "grammar"), counts["tokens"], counts["passes"]])  # fmt: skip
+        if rows:
+            tables.append(table((model, *columns), rows))
+    return "\n\n".join(tables)
+
+
+@shows("sureness")
+def sureness(report: Result) -> str:
+    """How often a choice is right, by its probability."""
+    rows = []
+    for kind in ("tools", "values"):
+        found = report[kind]
+        for each in found["bins"]:
+            span = f"{each['from']:g} to {each['to']:g}"
+            rows.append([kind, span, each["count"], f"{each['mean']:.2f}", f"{each['right']:.0%}"])
+        rows.append([kind, "all: calibration error", found["count"], f"{found['error']:.2f}", ""])
+    return table((report["model"], "probability", "choices", "mean probability", "right"), rows)
+
+
+@shows("seen_ids")
+def seen_ids(report: Result) -> str:
+    """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
+    said = {"free": "any text or number", "seen": "`Seen` in results and calls, or in a message of the user"}
+    columns: dict[str, Column] = {
+        "calls": "asked",
+        "not offered": lambda way: way["asked"] - way["offered"],
+        "with an id that does not exist": lambda way: interval(way["invented"], way["asked"]),
+        "all ids right": lambda way: interval(way["right"], way["asked"]),
+    }
+    return records({said[way["way"]]: way for way in report["ways"]}, columns, report["model"])
+
+
+@shows("bfcl_multi_turn")
+def bfcl_multi_turn(report: Result) -> str:
+    """Turns of BFCL's conversations, by its own checker."""
+    rows = []
+    for way, counts in report["ways"].items():
+        ended = interval(counts["ended"], counts["requests"])
+        numbers = [counts[name] for name in ("silent", "no_call", "calls", "repeated")]
+        beside = versus(way, counts, "free text, parsed")
+        rows.append([way, counts["requests"], share(counts), *beside, ended, *numbers])
+    compared = ("more / less right than free text", "by chance")
+    columns = ("turns", "right", *compared, "ended", "in silence", "without a call", "calls", "repeated calls")
+    return table((report["model"], *columns), rows)
+
+
+@shows("on_repeat")
+def on_repeat(report: Result) -> str:
+    """Turns of BFCL's conversations in which a model repeated its calls, by what is done then."""
+    columns = ("turns", "right", "more / less right than no further call", "by chance", "calls")
+    return "\n\n".join(
+        table((found["model"], *columns), [
+            [way, counts["requests"], share(counts), *versus(way, counts, "no further call"), counts["calls"]]
+            for way, counts in found["ways"].items()
+        ])
+        for found in report["models"]
+    )  # fmt: skip
+
+
+@shows("tools_in_prompt")
+def tools_in_prompt(report: Result) -> str:
+    """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""
+    columns = ("tools", "in the prompt", "prompt tokens", "first token, s", "whole call, s", "right function")
+    rows = []
+    for row in report["cells"]:
+        tools = "own" if row["tools"] == 0 else f"own and {row['tools']:,}"
+        if "overflow" in row:
+            rows.append([tools, row["way"], row["overflow"], "does not fit", "", "", ""])
+            continue
+        found = [interval(row[name], row["asked"]) for name in ("function", "right")]
+        rows.append([tools, row["way"], row["prompt"], row["first"], row["seconds"], *found])
+    return table((*columns, "all right"), rows)
+
+
+@shows("fuzz_peers")
+def fuzz_peers(result: Result) -> str:
+    """Faults of a service that ways of drawing calls find."""
+    ways = ("ours", "hypothesis-jsonschema", "chance")
+    rows = [[fault, *found.values()] for fault, found in result["faults"].items()]
+    said = f"{result['calls']} calls; times found of {result['seeds']}; hypothesis-jsonschema {result['theirs']}."
+    return f"{said}\n\n{table(['fault', *ways], [*rows, totals(rows)])}"
+
+
+@shows("contracts")
+def contracts(result: Result) -> str:
+    """Pairs of schemas with one change, by the kind of the change."""
+
+    def asked(found: Result) -> int:
+        return int(found["pairs"] - found["refused"])
+
+    every, judged = result["all"], result["all"]["judged"]
+    columns: dict[str, Column] = {
+        "pairs": asked,
+        "decided": lambda found: f"{found['decided']:,} ({found['decided'] / max(1, asked(found)):.1%})",
+        "compatible": "compatible",
+        "breaks": "broken",
+        "wrong": lambda found: found["judged"].get("wrong", 0),
+        "decided by jsonschema-rs": lambda found: f"{sum(found['theirs'].get(said, 0) for said in ('yes', 'no')):,}",
+        "p50 / p99 (ms)": lambda found: f"{figures(found['p50_ms'])} / {figures(found['p99_ms'])}",
+    }
+    said = records({**result["kinds"], "all": every}, columns, "change")
+    reasons: Counter[str] = Counter()
+    for reason, count in result["undecided"].items():
+        reasons[re.sub(r"^in the (first|second): |, only without .*| \(at .*", "", reason)] += count
+    undecided = "".join(f"- {count:,} times: {reason}\n" for reason, count in reasons.most_common())
+    return (
+        f"{said}\n\nBoth validators confirmed {judged.get('confirmed', 0):,} witnesses of both directions; "
+        f"they differ from each other on {judged.get('unclear', 0):,}. "
+        f"{judged.get('attacks', 0):,} valid values attacked {judged.get('proved', 0):,} inclusions, "
+        f"{judged.get('attacks', 0) / max(1, judged.get('proved', 0)):,.0f} on average "
+        f"and at most {result['draws']:,} each: 20 drawn texts, valid instances of MaskBench, and edits of these that "
+        "are still valid. "
+        f"Of the pairs with two answers, {every['contradict']:,} contradict jsonschema-rs. "
+        f"{every['refused']:,} pairs have a schema that is refused by itself.\n\nUndecided, by the first reason:\n\n"
+        f"{undecided}"
+    )
+
+
+# -- engines and servers -------------------------------------------------------------------------------------------
+
+
+@shows("matrix", whole=True)
+def matrix(result: Result) -> str:
+    """The recorded environments: versions, tests and days."""
+    pythons = sorted({row["python"] for row in result["rows"].values()})
+    columns: dict[str, Column] = {"version": "package", "tests passed": "passed", **plain("failed", "skipped", "date")}
+    shown = records({f"`{name}`": row for name, row in result["rows"].items()}, columns, "row")
+    return f"Python {', '.join(pythons)}.\n\n{shown}"
+
+
+@shows("remote_servers")
+def servers_table(result: Result) -> str:
+    """First answers of servers to a plain client and to the library."""
+    kinds = {
+        "cut": ("cut",),
+        "no call": ("no call",),
+        "invalid": ("invalid", "wrong arguments", "invented name", "broken JSON"),
+        "refused": ("refused", "refused schema"),
+    }
+    rows = []
+    for label, clients in result["servers"].items():
+        for name, found in sorted(clients.items()):
+            first, total = found["first"], sum(found["first"].values())
+            ended = total - sum(first.get(kind, 0) for kind in ("cut", "refused", "refused schema"))
+            row = {"server": label, "client": name, "valid at first": first.get("valid", 0), "requests": total}
+            row["form"] = ", ".join(form for form in found["forms"] if form != "none")
+            row["of those neither cut nor refused"] = f"{first.get('valid', 0) / ended:.1%}" if ended else ""
+            row |= {kind: sum(first.get(each, 0) for each in of) for kind, of in kinds.items()}
+            row |= {"valid in the end": found["passed"].get("valid", 0), "sent": found["requests"]}
+            rows.append({**row, "tokens": found["tokens"]})
+    head = ("server", "client", "form", "requests", "valid at first", "of those neither cut nor refused")
+    return records(rows, plain(*head, *kinds, "valid in the end", "sent", "tokens"))
+
+
+@shows("engine_steps")
+def engine_steps(report: Result) -> str:
+    """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
+    parts = []
+    if (found := report.get("drafts")) is not None:
+        columns: dict[str, Column] = {
+            "calls": lambda _: found["calls"],
+            "tokens": "tokens",
+            "accepted drafts": "accepted",
+            "steps of a call": "steps_per_call",
+            "same tokens": "same_tokens",
+            "same texts": "same_texts",
+            "choices of the model": "chosen",
+            "not its first": "otherwise",
+            "steps of the engine": "steps",
+        }
+        parts.append(records({name: run for name, run in found.items() if name != "calls"}, columns, "drafts"))
+    if (found := report.get("share")) is not None:
+        columns = {"texts": "answers", **plain("valid", "tokens"), "step, ms": "step_ms", "masks, ms": "masks_ms"}
+        columns |= {"accepting, ms": "accept_ms", "share": lambda one: f"{one['share']:.2%}"}
+        both = {f"{backend}, {attempt}": one for backend, both in found.items() for attempt, one in both.items()}
+        parts.append(records(both, columns, "masks"))
+    if (found := report.get("budgets")) is not None:
+        parts.append(records([found], plain("answers", "valid", "closed", "invalid")))
+    if (found := report.get("thinking")) is not None:
+        columns = {**plain("answers", "valid"), "reasoning only": "reasoning_only"}
+        columns |= {"too little left": "too_little_left", "invalid": "invalid"}
+        parts.append(records(found, columns, "max_tokens"))
+    return "\n\n".join(parts)
+
+
+@shows("vllm_faults")
+def vllm_faults(result: Result) -> str:
+    """vLLM's engine under random combinations of features, by engine."""
+    outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
+    counted = ("preemptions", "drafts", "wrong drafts", "invalid", "lost")
+    rows = [
+        [name, sum(found["outcomes"].values()),
+         *(found["outcomes"].get(each, 0) for each in outcomes), *(found["counts"].get(each, 0) for each in counted)]
+        for name, found in result["settings"].items()
+    ]  # fmt: skip
+    return table(("engine", "requests", *outcomes, *counted), [*rows, totals(rows)])
+
+
+@shows("sglang_engine")
+def sglang_engine(result: Result) -> str:
+    """SGLang's whole engine on a CPU."""
+    columns = plain("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
+    return records(result["backends"], columns, "backend")
+
+
+def _engines(result: Result) -> str:
+    return ", ".join(f"{name} {version}" for name, version in result["engines"].items())
+
+
+@shows("serving", whole=True)
+def serving(result: Result) -> str:
+    """Requests at the same time."""
+    columns: dict[str, Column] = {**plain("engine", "what"), "requests at once": "at_once"}
+    columns["tokens a second of processor time"] = lambda row: figures(row["tokens"] / row["seconds"])
+    columns["forward passes"] = lambda row: row.get("passes", "")
+    head = f"{result['requests']} requests, {result['parameters'] / 1e6:.0f} million weights; {where(result)}, "
+    return f"{head}{_engines(result)}.\n\n{records(result['measures'], columns)}"
+
+
+@shows("serving_http")
+def serving_http(result: Result) -> str:
+    """Servers over HTTP with the same model."""
+    columns: dict[str, Column] = {"server": "engine", "what": "what", "requests at once": "at_once"}
+    columns |= plain("tokens", "invalid")
+    columns["tokens a second of processor time"] = lambda row: figures(row["tokens"] / row["seconds"])
+    columns["tokens a second"] = lambda row: figures(row["tokens"] / row["wall_seconds"])
+    return f"{result['requests']} requests; {_engines(result)}.\n\n{records(result['measures'], columns)}"
+
+
+@shows("server_attack")
+def server_attack(result: Result) -> str:
+    """A server beside hostile clients."""
+    names = {"alone": "alone", "same": "beside clients that send the same", "hostile": "beside hostile clients"}
+
+    def of(key: str, part: str) -> Column:
+        return lambda name: result[key][name].get(part, "")
+
+    columns: dict[str, Column] = {
+        "small clients": lambda name: names[name],
+        "answers/s": lambda name: result["small_per_second"][name],
+        "answers/s of the server's processor time": lambda name: result["small_per_processor_second"][name],
+        "not answered": lambda name: sum(result["small_not_answered"][name].values()),
+        "p50, s": of("small_s", "p50"),
+        "p99, s": of("small_s", "p99"),
+        "`/health` p50, ms": of("health_ms", "p50"),
+        "p99, ms": of("health_ms", "p99"),
+        "worst, ms": of("health_ms", "worst"),
+    }
+    kept, end = result["share_kept"], result["sigterm_s"]
+    rows = [[each(name) for each in columns.values() if callable(each)] for name in names]
+    return (
+        f"{result['clients']['small']} small clients and {result['clients']['hostile']} others, "
+        f"{result['hostile_seconds']:.0f} s of hostile load; load average of the machine {result['load_average']}.\n\n"
+        f"{table([*columns], rows)}\n\n"
+        f"Beside hostile clients, {kept['of_alone']:.0%} of the answers alone are kept, and {kept['of_same']:.0%} of "
+        f"those beside clients that send the same. No request runs {max(result['freed_s'])} s after all have left "
+        f"(the longest of {len(result['freed_s'])} times). "
+        f"SIGTERM under attack: {'it did not end' if end is None else f'{end} s to the end'}; "
+        f"{result['peak_memory_mb']:,} MB at most."
+    )
+
+
+@shows("server_memory")
+def server_memory(result: Result) -> str:
+    """The resident memory of a server under ever-new schemas."""
+    columns: dict[str, Column] = {
+        "start, MB": "start_mb",
+        "peak, MB": "peak_mb",
+        "mean of the last half, MB": "last_half_mean_mb",
+        "slope of the last half, MB a minute": "last_half_mb_a_minute",
+        "after, MB": "after_mb",
+    }
+    return (
+        f"4 clients, {result['seconds'] / 60:.0f} minutes, {sum(result['requests'].values()):,} requests.\n\n"
+        f"{records([result], columns)}\n\n"
+        f"Peaks of the twentieths of the time, in MB: {', '.join(map(str, result['peak_mb_by_twentieths']))}."
+    )
+
+
+@shows("decoding", whole=True)
+def decoding(result: Result) -> str:
+    """Whole generations: forward passes, time, and the engine's share of it."""
+
+    def part(row: Result, seconds: float) -> str:
+        return f"{seconds / row['seconds']:.1%}" if row["forward"] > 0 else ""
+
+    columns: dict[str, Column] = {
+        "model": "model",
+        "way": "name",
+        "calls": lambda row: "" if row["name"].endswith("free") else row["calls"],
+        "tokens": "tokens",
+        "forward passes": "passes",
+        "tokens per pass": lambda row: row["tokens"] / max(1, row["passes"]),
+        "ms per token": lambda row: f"{row['seconds'] / max(1, row['tokens']) * 1e3:.1f}",
+        "engine": lambda row: part(row, row["seconds"] - row["forward"] - row["sampler"]),
+        "sampler": lambda row: part(row, row["sampler"]),
+    }
+    refused = f"\n\nRefused: {'; '.join(result['refused'])}." if result["refused"] else ""
+    head = f"{result['parameters'] / 1e6:.1f} million parameters; "
+    return machine_first(result, records(result["rows"], columns), head) + refused
+
+
+@shows("numpy_model", whole=True)
+def numpy_model(result: Result) -> str:
+    """What a model costs that NumPy runs."""
+    loading = f"loaded in {result['load_seconds']:.1f} s, at most {result['peak_mb']:.0f} MB of memory in all"
+    columns: dict[str, Column] = {
+        f"reading {result['prompt']} tokens, tokens/s": lambda row: f"{row['read_per_second']:.0f}",
+        "writing after them, tokens/s": lambda row: f"{row['written_per_second']:.0f}",
+    }
+    head = f"{result['model']}, one thread, {loading}; processor time; "
+    return machine_first(result, records(result["ways"], columns, "kernel"), head)
+
+
+# -- growth --------------------------------------------------------------------------------------------------------
+
+
+@shows("memory", whole=True)
+def memory(result: Result) -> str:
+    """What constraints take."""
+    schemas = result["schemas"]["entries"] + result["schemas"]["evictions"]
+    names = {
+        "10": (f"union of 10 tools, {result['calls']:,} calls", 20),
+        "100": (f"union of 100 tools, {result['calls']:,} calls", 100),
+        "schemas": (f"{schemas:,} distinct schemas through a cache", 256),
+    }
+    rows = []
+    for part, (name, bound) in names.items():
+        counted, held = result[part]["counted_bytes"] / MB, result[part]["resident_bytes"] / MB
+        rows.append((name, counted, held, float(bound), "yes" if max(counted, held) <= bound else "NO"))
+    return machine_first(result, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows))
+
+
+@shows("vocabulary_cost", whole=True)
+def vocabulary(result: Result) -> str:
+    """What it takes to prepare a vocabulary."""
+
+    def middle(key: str) -> Column:
+        return lambda found: found[key][len(found["clock_ms"]) // 2]
+
+    columns: dict[str, Column] = {
+        "best, ms": lambda found: found["clock_ms"][0],
+        "median, ms": middle("clock_ms"),
+        "median of processor time, ms": middle("processor_ms"),
+        "of that the content hash, ms": middle("of_that_hash_ms"),
+    }
+    ways = {name: result[name] for name in ("computed, kept nowhere", "computed and written", "read")}
+    return machine_first(result, records(ways, columns))
+
+
+AXES = {
+    "vocabulary": "tokens of the vocabulary",
+    "properties": "properties of the schema",
+    "depth": "depth of nesting",
+    "tools": "tools of the set",
+}
+
+
+@shows("growth", whole=True)
+def growth(result: Result) -> str:
+    """Growth, as a table (a point that an engine refuses says so); the picture is on the page of performance."""
+    points = [each for sweep in result["sweeps"].values() for each in sweep.values()]
+    engines = list(dict.fromkeys(name for each in points for name in each))
+    columns = ["", ""]
+    for name in engines:
+        columns += [f"{name}: first, mean", "p50", "worst", "again, mean", "compile + first mask"]
+    rows = []
+    for sweep, sizes in result["sweeps"].items():
+        for at, found in sizes.items():
+            row = [sweep, f"{int(at):,}"]
+            for name in engines:
+                each = found.get(name, {"refused": ""})
+                if "refused" in each:
+                    row += ["refused", "", "", "", ""]
+                    continue
+                first = each["first_us"]
+                times = (first["mean"], first["p50"], first["worst"], each["again_us"]["mean"])
+                row += [figures(time) for time in (*times, each["compile_and_first_mask_us"]["p50"])]
+            rows.append(row)
+    made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
+    tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
+    return machine_first(result, table(columns, rows), f"Microseconds, {CLOCKS[result['clock']]}; {tools}; ")
+
+
+LINES = (
+    Line("toolgrammar, first time", "#1a5fb4"),
+    Line("toolgrammar, again", "#62a0ea", "5 4"),
+    Line("llguidance, first time", "#c64600"),
+    Line("llguidance, again", "#ffa348", "5 4"),
+)
+
+
+def growth_picture(result: Result) -> str:
+    """The picture of ``growth.py``, as SVG."""
+
+    def line(sweep: str, engine: str, *keys: str) -> list[tuple[float, float | None]]:
+        points: list[tuple[float, float | None]] = []
+        for at, found in result["sweeps"][sweep].items():
+            if engine in found:
+                value: Any = found[engine]
+                for key in keys:
+                    value = None if value is None else value.get(key)
+                points.append((float(at), value))
+        return points
+
+    engines = ("toolgrammar", "llguidance")
+    token, compiling = [], []
+    for sweep in result["sweeps"]:
+        lines = {}
+        for engine in engines:
+            lines[f"{engine}, first time"] = line(sweep, engine, "first_us", "mean")
+            lines[f"{engine}, again"] = line(sweep, engine, "again_us", "mean")
+        token.append(Panel(AXES[sweep], lines))
+        whole = {f"{engine}, first time": line(sweep, engine, "compile_and_first_mask_us", "p50") for engine in engines}
+        compiling.append(Panel(AXES[sweep], whole))
+    rows = (("One mask and one accept, mean", token), ("Compile and first mask, median", compiling))
+    return chart("Cost of a token and of compiling, as vocabulary, schema, depth and tool set grow", LINES, rows)
+
+
+@shows("summary", whole=True)
+def summary(results: Result) -> str:
+    """What a token, a schema and a call cost, beside others: the picture, and two short tables."""
+    found: Mapping[str, Any] = results["maskbench"]["engines"]
+    mask, first = "mask_and_accept_us", "compile_and_first_mask_us"
+    of = f"{results['maskbench']['schemas']:,}"
+    rows = [
+        ["a mask and its token, median", *(f"{figures(each['common'][mask]['p50'])} µs" for each in found.values())],
+        ["the same, mean", *(f"{figures(each['common'][mask]['mean'])} µs" for each in found.values())],
+        ["the same, 99th percentile", *(f"{figures(each['common'][mask]['p99'])} µs" for each in found.values())],
+        ["a new schema up to its first mask, median",
+         *(f"{figures(each['common'][first]['p50'])} µs" for each in found.values())],
+        [f"schemas compiled, of {of}", *(each["schemas_compiled"] for each in found.values())],
+        ["invalid texts accepted", *(each["instances"]["too_lax"] for each in found.values())],
+        ["valid texts refused", *(each["instances"]["too_strict"] for each in found.values())],
+        ["memory of the process", *(f"{each['peak_memory_mb']:,} MB" for each in found.values())],
+    ]  # fmt: skip
+    model, answers = next(iter(results["bfcl_calls"]["models"].items()))
+    shown = {
+        "grammar": "toolgrammar",
+        "xgrammar's masks": "xgrammar's masks",
+        "llguidance's masks": "llguidance's masks",
+        "free text, parsed": "free text, parsed",
+    }
+    calls = [
+        [name, counts["requests"], f"{counts['valid'] / counts['requests']:.1%}", counts["cut"],
+         f"{counts['right'] / counts['requests']:.0%}", f"{counts['passes'] / counts['requests']:.0f}"]
+        for way, name in shown.items()
+        for counts in (answers["ways"][way],)
+    ]  # fmt: skip
+    return "\n\n".join(
+        (
+            f"![Median cost of a mask and of a new schema, by engine](images/{COSTS.name})",
+            table(("", *(f"{name} {each['version']}" for name, each in found.items())), rows),
+            f"Requests of BFCL to {model}, one call each:",
+            table(("", "requests", "valid calls", "cut by the budget", "all right", "forward passes of a call"), calls),
+        )
+    )
+
+
+def costs_picture(result: Result) -> str:
+    """The picture of the summary, as SVG."""
+    engines = result["engines"]
+
+    def panel(title: str, key: str) -> Bars:
+        return Bars(title, {name: found["common"][key]["p50"] for name, found in engines.items()})
+
+    both = (panel("A mask and its token", "mask_and_accept_us"),
+            panel("A new schema, up to its first mask", "compile_and_first_mask_us"))  # fmt: skip
+    return bars("Median cost of a mask and of a new schema, by engine", both, "toolgrammar")
