@@ -14,7 +14,7 @@ import re
 import uuid
 import zoneinfo
 from decimal import Decimal
-from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
+from typing import Annotated, Any, Literal, NamedTuple, Optional, Union, get_args
 
 import pydantic
 import pytest
@@ -30,6 +30,7 @@ from pydantic import (
     create_model,
     networks,
 )
+from pydantic_core import core_schema
 from typing_extensions import TypedDict
 
 from toolgrammar.core import Grammar, InvalidArgumentsError, UnsatisfiableSchemaError, UnsupportedSchemaError
@@ -359,12 +360,25 @@ def test_decimals_beside_an_excluded_bound_are_not_rounded_to_it() -> None:
         assert (0.1 < json.loads(text) < 10) is accepted
 
 
+#: Kinds of errors that Pydantic's own validation raises; all others are of functions of Python.
+OWN_ERRORS = set(get_args(core_schema.ErrorType)) - {"value_error", "assertion_error"}
+
+
+def refusals(cls: type[BaseModel], text: bytes) -> list[str]:
+    """Return the kinds of errors with which a class refuses a text."""
+    try:
+        cls.model_validate_json(text)
+    except ValidationError as error:
+        return [each["type"] for each in error.errors(include_url=False)]
+    except (TypeError, KeyError, AttributeError, NotImplementedError) as error:  # of a validator that its author wrote
+        return [type(error).__name__]
+    return []
+
+
 @pytest.mark.parametrize("package", ["openai", "mcp", "autogen_core", "langchain_core"])
 def test_classes_of_packages(package: str) -> None:
     """The law for classes that others wrote, as far as they are installed: some of each package, no wrong text."""
     pytest.importorskip(package)
-    from benchmarks.masks.pydantic_classes import judge
-
     names = {
         "openai": ("types.chat", ["ChatCompletion", "ChatCompletionChunk", "ChatCompletionMessage"]),
         "mcp": ("types", ["Tool", "CallToolResult", "InitializeRequest", "SamplingMessage", "Resource"]),
@@ -376,9 +390,14 @@ def test_classes_of_packages(package: str) -> None:
     }
     module, wanted = names[package]
     classes = importlib.import_module(f"{package}.{module}")
-    verdicts = {name: judge(getattr(classes, name), 5, limit=60) for name in wanted}
-    assert {name: each for name, each in verdicts.items() if each[0] not in ("passed", "custom")} == {}
-    assert sum(each[0] == "passed" for each in verdicts.values()) * 2 >= len(wanted)
+    passed = 0
+    for name in wanted:
+        cls = getattr(classes, name)
+        grammar = Grammar.from_json_schema(cls, additional_properties=False)
+        problems = [each for seed in range(5) for each in refusals(cls, random_text(grammar, seed, (0, 10, 40, 120)))]
+        assert not OWN_ERRORS & set(problems), (name, problems)
+        passed += not problems
+    assert passed * 2 >= len(wanted)
 
 
 class Trip(BaseModel):
