@@ -224,17 +224,35 @@ def holds(text: str, value: Any) -> bool:
     return wanted in plain or wanted in letters or begun
 
 
-def ours(text: str, tools: ToolSet) -> list[ToolCall]:
-    """The calls that `ToolSet.repair` finds."""
-    message, _ = tools.repair(text, "hermes")
-    return [tools.validate(call) for call in message.tool_calls]
+class Tally:
+    """Counts of repaired texts, and their times."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, Any] = defaultdict(int)
+        self.times: list[float] = []
+
+    def mend(self, text: str, tools: ToolSet) -> tuple[list[ToolCall], Any]:
+        """Return the valid calls of a text, none if it is refused, and what was repaired or the error."""
+        begin = time.process_time()
+        self.counts["cases"] += 1
+        try:
+            message, said = tools.repair(text, "hermes", seconds=5)
+            found = [tools.validate(call) for call in message.tool_calls]
+        except ToolGrammarError as error:
+            found, said = [], error
+            self.counts["refused"] += 1
+        self.times.append((time.process_time() - begin) * 1e3)
+        self.counts["valid"] += bool(found)
+        return found, said
+
+    def result(self) -> dict[str, Any]:
+        """Return the counts, with the percentiles of the times."""
+        return {**self.counts, "p50_ms": percentile(self.times, 0.5), "p99_ms": percentile(self.times, 0.99)}
 
 
 def long_texts(pool: list[tuple[ToolSet, list[ToolCall]]], each: int, draw: random.Random) -> dict[str, Any]:
     """Repair texts of 2 to 4.3 kB, of up to 16 calls that are all damaged in the same way; return the sums."""
-    wire = get_format("hermes")
-    counts: dict[str, Any] = defaultdict(int)
-    times: list[float] = []
+    wire, tally = get_format("hermes"), Tally()
     for kind, damage in DAMAGES.items():
         done = 0
         for tools, calls in pool:
@@ -251,40 +269,21 @@ def long_texts(pool: list[tuple[ToolSet, list[ToolCall]]], each: int, draw: rand
             if len(broken) < 2_000 or broken == "\n".join(texts):
                 continue
             done += 1
-            begin = time.process_time()
-            try:
-                found = [tools.validate(call) for call in tools.repair(broken, wire, seconds=5)[0].tool_calls]
-            except ToolGrammarError:
-                found = []
-            times.append((time.process_time() - begin) * 1e3)
-            counts["cases"] += 1
-            counts["valid"] += bool(found)
-            counts["equal"] += same(found, many)
-    return {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
+            tally.counts["equal"] += same(tally.mend(broken, tools)[0], many)
+    return tally.result()
 
 
 def free_answers(sheets: Path, data: Path) -> dict[str, Any]:
     """Repair what a model wrote freely to requests with tools; return the sums."""
     requests = {row["id"]: row for row in rows(data)}
-    counts: dict[str, Any] = defaultdict(int)
-    times: list[float] = []
+    tally = Tally()
     for (*_, way, at), sheet in Sheets(sheets).items():
         if not way.startswith("free text, parsed") or "text" not in sheet:
             continue
         tools = ToolSet.from_any(requests[at]["functions"])
-        counts["cases"] += 1
-        begin = time.process_time()
-        try:
-            message, _ = tools.repair(sheet["text"], "hermes")
-            found = [tools.validate(call) for call in message.tool_calls]
-        except ToolGrammarError:
-            counts["refused"] += 1
-            continue
-        finally:
-            times.append((time.process_time() - begin) * 1e3)
-        counts["valid"] += 1
-        counts["invented"] += any(not holds(sheet["text"], dict(call.arguments)) for call in found)
-    return {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
+        found, _ = tally.mend(sheet["text"], tools)
+        tally.counts["invented"] += any(not holds(sheet["text"], dict(call.arguments)) for call in found)
+    return tally.result()
 
 
 def instructor_calls(text: str, tools: ToolSet) -> list[ToolCall]:
@@ -297,28 +296,17 @@ def instructor_calls(text: str, tools: ToolSet) -> list[ToolCall]:
 
 def every_cut(pool: list[tuple[ToolSet, list[ToolCall]]], texts: int) -> dict[str, Any]:
     """Repair calls that are cut at each of their characters; return the sums."""
-    wire = get_format("hermes")
-    counts: dict[str, Any] = defaultdict(int)
-    times: list[float] = []
+    wire, tally = get_format("hermes"), Tally()
     for tools, calls in pool[:texts]:
         text = wire.render("", calls[:1])
         for size in range(len("<tool_call>\n"), len(text)):
-            counts["cases"] += 1
-            begin = time.process_time()
-            try:
-                message, repaired = tools.repair(text[:size], wire, seconds=5)
-                found = [tools.validate(call) for call in message.tool_calls]
-            except ParseError:
-                counts["refused"] += 1
-                continue
-            finally:
-                times.append((time.process_time() - begin) * 1e3)
-            counts["valid"] += 1
-            counts["equal"] += same(found, calls[:1])
-            counts["invented"] += any(edit.is_invented for edit in repaired.edits)
-            counts["only ending"] += any(not holds(text[:size], dict(call.arguments)) for call in found)
-            counts["told as cut"] += repaired.is_cut or same(found, calls[:1])
-    return {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
+            found, repaired = tally.mend(text[:size], tools)
+            if found:
+                tally.counts["equal"] += same(found, calls[:1])
+                tally.counts["invented"] += any(edit.is_invented for edit in repaired.edits)
+                tally.counts["only ending"] += any(not holds(text[:size], dict(call.arguments)) for call in found)
+                tally.counts["told as cut"] += repaired.is_cut or same(found, calls[:1])
+    return tally.result()
 
 
 def json_repair_calls(text: str, tools: ToolSet) -> list[ToolCall]:
@@ -372,7 +360,7 @@ def main(
     cuts: int = 0,
     free: Path | None = None,
     keep: bool = False,
-) -> int:
+) -> None:
     """Run the benchmark.
 
     Args:
@@ -387,22 +375,15 @@ def main(
     draw.shuffle(pool)
     gc.collect()
     gc.freeze()  # a collection of the sample is nobody's repair
-    if long:
-        print(json.dumps(long_texts(pool, long, draw)))
-        return 0
-    if free:
-        print(json.dumps(free_answers(free, data)))
-        return 0
-    if cuts:
-        print(json.dumps(every_cut(pool, cuts)))
-        return 0
+    if long or free or cuts:
+        print(long_texts(pool, long, draw) if long else free_answers(free, data) if free else every_cut(pool, cuts))
+        return
     wire, peers = get_format("hermes"), installed_peers()
-    report, all_times, whole = {}, [], defaultdict(int)
+    report, whole = {}, Tally()
     for kind, damage in DAMAGES.items():
-        counts: dict[str, int] = defaultdict(int)
-        times: list[float] = []
+        tally = Tally()
         for tools, calls in pool:
-            if counts["cases"] == each:
+            if tally.counts["cases"] == each:
                 break
             text = wire.render("", calls)
             state = draw.getstate()
@@ -420,36 +401,23 @@ def main(
             draw.setstate(state)
             wanted = list(tools.parse(meant(kind, text, draw), wire).tool_calls)
             draw.setstate(after)
-            counts["cases"] += 1
-            begin = time.process_time()
-            try:
-                found = ours(broken, tools)
-            except ToolGrammarError as error:
-                found = []
-                counts["refused"] += 1
-                if kind == look:
-                    print("refused:", broken, error, sep="\n", end="\n\n")
-            times.append((time.process_time() - begin) * 1e3)
-            counts["valid"] += bool(found)
-            counts["equal"] += same(found, wanted)
-            invented = [call for call in found if not holds(broken, dict(call.arguments))]
-            counts["invented"] += bool(invented)
-            if kind == look and found and not same(found, wanted):
-                print("other:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
-            elif invented and kind == look:
-                print("invented:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
+            found, said = tally.mend(broken, tools)
+            tally.counts["equal"] += same(found, wanted)
+            invented = any(not holds(broken, dict(call.arguments)) for call in found)
+            tally.counts["invented"] += invented
+            if kind == look and (invented or not same(found, wanted)):
+                read = [(call.name, dict(call.arguments)) for call in found]
+                print("invented:" if invented else "other:", broken, read or said, sep="\n", end="\n\n")
             for name, read in peers.items():
                 try:
                     theirs = read(broken, tools)
                 except Exception:  # each peer refuses a text in its own ways
                     theirs = []
-                counts[f"{name} valid"] += bool(theirs)
-                counts[f"{name} equal"] += same(theirs, wanted)
-        report[kind] = {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
-        all_times += times
-        if kind != "cut":
-            for name, count in counts.items():
-                whole[name] += count
-    report["all but cut"] = {**whole, "p50_ms": percentile(all_times, 0.5), "p99_ms": percentile(all_times, 0.99)}
+                tally.counts[f"{name} valid"] += bool(theirs)
+                tally.counts[f"{name} equal"] += same(theirs, wanted)
+        report[kind] = tally.result()
+        whole.times += tally.times
+        for name, count in tally.counts.items() if kind != "cut" else ():
+            whole.counts[name] += count
+    report["all but cut"] = whole.result()
     show("repair", report, keep=keep)
-    return 0

@@ -30,10 +30,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
-
 from benchmarks.shared import results_io
-from benchmarks.shared.data import rows
+from benchmarks.shared.data import is_valid, rows
 from benchmarks.shared.pool import alone
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
@@ -274,15 +272,6 @@ def shortest(schema: Any, vocabulary: Vocabulary) -> int:
     """Number of bytes of the shortest value, which is no less than its tokens."""
     grammar = Grammar.from_json_schema(schema, plain_integers=True)
     return grammar.bind(vocabulary).matcher().shortest_length()
-
-
-def is_valid(schema: Any, text: str) -> bool:
-    """Return True if a text is valid, by the ``jsonschema`` library."""
-    try:
-        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
-    except (ValueError, jsonschema.ValidationError):
-        return False
-    return True
 
 
 # -- around it -----------------------------------------------------------------------------------------------------

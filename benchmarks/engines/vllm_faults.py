@@ -39,6 +39,7 @@ import jsonschema
 
 from benchmarks.engines.engine_steps import DYNAMIC, END_OF_THINKING, requests
 from benchmarks.shared import results_io
+from benchmarks.shared.data import is_valid
 
 FORMAT = "hermes"
 STEPS = 20_000  # an engine that takes more has lost a request
@@ -226,11 +227,7 @@ def content_fault(asked: Asked, text: str) -> str | None:
     if asked.kind == "regex":
         return None if re.fullmatch(PATTERN, text) else f"not of the pattern: {text[:80]!r}"
     if asked.kind == "json":
-        try:
-            jsonschema.Draft202012Validator(JSON_SCHEMA).validate(json.loads(text))
-        except (ValueError, jsonschema.ValidationError) as error:
-            return f"{str(error)[:80]}: {text[:80]!r}"
-        return None
+        return None if is_valid(JSON_SCHEMA, text) else f"not of the schema: {text[:80]!r}"
     message = ToolSet.from_any(asked.tools).parse(text, FORMAT)
     schemas = {tool["function"]["name"]: tool["function"].get("parameters") or {} for tool in asked.tools}
     for call in message.tool_calls:

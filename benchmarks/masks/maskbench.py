@@ -142,17 +142,10 @@ def times_of(found: Sequence[Sheet]) -> dict[str, Any]:
     }
 
 
-def summary(found: Mapping[str, Sheet], common: Sequence[str], slowest: int = 15) -> dict[str, Any]:
+def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]:
     """Return the sheets of one engine added up: all schemas that it takes, and those that all engines take."""
     taken = {name: sheet for name, sheet in found.items() if "refused" not in sheet}
-    steps = [
-        (time, name, test, at)
-        for name, sheet in taken.items()
-        for test, times in enumerate(sheet["token"])
-        for at, time in enumerate(times)
-    ]
-    compiles = [(sheet["compile"], name) for name, sheet in taken.items() if "compile" in sheet]
-    tokens = max(1, len(steps))
+    tokens = len(tokens_of(taken.values()))
     others = sum(sheet.get("other_threads_us", 0.0) for sheet in taken.values())
     both = [taken[name] for name in common]
     return {
@@ -164,14 +157,9 @@ def summary(found: Mapping[str, Sheet], common: Sequence[str], slowest: int = 15
         "schemas_refused": len(found) - len(taken),
         **times_of(list(taken.values())),
         "warm_us": percentiles(tokens_of(taken.values(), "warm")),
-        "other_threads_us": others / tokens,
+        "other_threads_us": others / max(1, tokens),
         "common": {"schemas": len(both), "tokens": len(tokens_of(both)), **times_of(both)},
-        "tokens": len(steps),
-        "slowest_steps": [
-            {"us": time, "schema": name, "instance": test, "token": at}
-            for time, name, test, at in sorted(steps, reverse=True)[:slowest]
-        ],
-        "slowest_compiles": [{"us": time, "schema": name} for time, name in sorted(compiles, reverse=True)[:slowest]],
+        "tokens": tokens,
         "peak_memory_mb": max((sheet.get("peak_memory_mb", 0) for sheet in found.values()), default=0),
     }
 

@@ -393,7 +393,6 @@ def attack(
     waits: dict[str, list[float]] = {name: [] for name in found}
     seconds: Counter[str] = Counter()
     processor: Counter[str] = Counter()
-    sent: list[tuple[float, str]] = []
     freed: list[float | None] = []
     for _ in range(rounds):
         for name, answers in found.items():
@@ -404,11 +403,10 @@ def attack(
                 others.begin("hostile" if name == "hostile" else "small", hostile, each)
             answers.append(small.end())
             waits[name] += [one for one, _ in health.end()]
-            theirs = others.end() if name != "alone" else []
+            if name != "alone":
+                others.end()
             seconds[name] += time.monotonic() - begin
             processor[name] += processor_seconds(server.pid, children=True) - used
-            if name == "hostile":
-                sent += theirs
             took = wait_until_free(url, 60)
             if name == "hostile":
                 freed.append(took)
@@ -449,11 +447,7 @@ def attack(
             for name, runs in found.items()
         },
         "health_ms": {name: parts(times, 1e3, 1) for name, times in waits.items()},
-        "server_processor_share": {name: round(processor[name] / seconds[name], 2) for name in found},
-        "hostile_by_status": dict(Counter(status for _, status in sent)),
-        "hostile_s": parts([one for one, status in sent if status not in ("left", "lost")], 1, 2),
         "freed_s": freed,
         "peak_memory_mb": peak,
         "sigterm_s": ended,
-        "exit_code": server.returncode,
     }

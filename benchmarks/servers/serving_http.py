@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import jsonschema
 
 from benchmarks.engines.engine_models import smollm2
 from benchmarks.servers.serving import SCHEMA, prompts
+from benchmarks.shared.data import is_valid
 from benchmarks.shared.results_io import show
 from benchmarks.shared.workers import processor_seconds
 from toolgrammar.core.models.published import PUBLISHED
@@ -83,13 +83,7 @@ def ask(body: dict[str, Any]) -> tuple[int, bool]:
     response.raise_for_status()
     answer = response.json()
     tokens = int(answer["usage"]["completion_tokens"])
-    if "messages" not in body:
-        return tokens, True
-    try:
-        value = json.loads(answer["choices"][0]["message"]["content"])
-    except ValueError:
-        return tokens, False
-    return tokens, jsonschema.Draft202012Validator(SCHEMA).is_valid(value)
+    return tokens, "messages" not in body or is_valid(SCHEMA, answer["choices"][0]["message"]["content"])
 
 
 def commands(folder: Path) -> dict[str, tuple[list[str], str, tuple[str, ...]]]:

@@ -39,6 +39,17 @@ def rows(path: Path, count: int = 0) -> list[dict[str, Any]]:
     return list(map(json.loads, lines(path, count)))
 
 
+def is_valid(schema: Any, text: str) -> bool:
+    """Return True if a text is JSON that the ``jsonschema`` library finds valid."""
+    import jsonschema  # an interpreter that only times need not have it
+
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(value))
+
+
 def tool_sets(path: Path, *, closed: bool = True) -> list[list[dict[str, Any]]]:
     """Return the tools of each request of a file, in OpenAI's form."""
     return [ToolSet.from_any(row["functions"]).to_openai(closed=closed) for row in rows(path)]

@@ -12,29 +12,7 @@ from toolgrammar.core import Message, Vocabulary
 Logits = np.ndarray[Any, np.dtype[np.float32]]
 
 
-class FixedSession:
-    """A sequence after which the logits are always the same."""
-
-    cached_tokens = 0
-
-    def __init__(self, logits: Logits) -> None:
-        self._logits = logits
-        self.length = 0
-
-    def extend(self, token_ids: Sequence[int]) -> Logits:
-        """Append tokens."""
-        self.length += len(token_ids)
-        return self._logits.copy()
-
-    def crop(self, length: int) -> None:
-        """Forget tokens."""
-        self.length = length
-
-    def close(self) -> None:
-        """Nothing to free."""
-
-
-class SizedSession:
+class Session:
     """A sequence whose logits follow from the number of bytes in it."""
 
     cached_tokens = 0
@@ -52,7 +30,7 @@ class SizedSession:
     def extend(self, token_ids: Sequence[int]) -> Logits:
         """Append tokens."""
         self._sizes += [len(self._tokens[token_id] or b"") for token_id in token_ids]
-        return self._logits(sum(self._sizes))
+        return self._logits(sum(self._sizes)).copy()
 
     def crop(self, length: int) -> None:
         """Forget tokens."""
@@ -99,8 +77,7 @@ class NoiseBackend:
     def close(self) -> None:
         """Nothing to free."""
 
-    def start(self) -> FixedSession | SizedSession:
+    def start(self) -> Session:
         """A fresh sequence."""
-        if callable(self.logits):
-            return SizedSession(self.vocabulary, self.logits)
-        return FixedSession(self.logits)
+        logits = self.logits
+        return Session(self.vocabulary, logits if callable(logits) else lambda _: logits)
