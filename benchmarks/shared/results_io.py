@@ -92,7 +92,7 @@ def shows(*names: str, whole: bool = False) -> Callable[[Callable[[Result], str]
     """Register a function as what is shown of these results: below the machine, or with ``whole`` as it is."""
 
     def register(body: Callable[[Result], str]) -> Callable[[Result], str]:
-        shown = body if whole else lambda result: f"{where(result)}.\n\n{body(result)}"
+        shown = body if whole else lambda result: f"{where(result, shown := body(result))}.\n\n{shown}"
         TABLES.update(dict.fromkeys(names, shown))
         return body
 
@@ -128,11 +128,20 @@ def ratio(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.095 else f"{value:.1g}"
 
 
-def where(result: Result) -> str:
-    """The machine and the versions, in a line."""
+#: Packages whose version is shown where the result or its table names them.
+PEERS = ("llguidance", "xgrammar", "glrmask", "jsonschema-rs", "json-repair", "instructor", "baml-py", "mistral-common")
+
+
+def where(result: Result, shown: str = "") -> str:
+    """The machine and the versions in a line, without those of peers that neither the result nor its table names."""
     machine = result["machine"]
     listed = result.get("versions") or (machine.get("versions") if isinstance(machine, Mapping) else None) or {}
-    versions = ", ".join(f"{name} {version}" for name, version in listed.items())
+    named = json.dumps({key: each for key, each in result.items() if key != "machine"}).lower() + shown
+    versions = ", ".join(
+        f"{name} {version}"
+        for name, version in listed.items()
+        if name not in PEERS or name.removesuffix("-py") in named
+    )
     if not isinstance(machine, Mapping):  # the benchmarks that write one file where they are told
         return ", ".join(filter(None, (str(machine), f"Python {result['python']}", versions)))
     return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {versions}"

@@ -66,7 +66,7 @@ def versus(way: str, counts: Mapping[str, Any], base: str) -> tuple[str, str]:
 
 def machine_first(result: Result, shown: str, head: str = "") -> str:
     """Return a table below a line with the machine."""
-    return f"{head}{where(result)}.\n\n{shown}"
+    return f"{head}{where(result, shown)}.\n\n{shown}"
 
 
 # -- masks ---------------------------------------------------------------------------------------------------------
