@@ -59,6 +59,15 @@ def totals(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return ["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])]
 
 
+def notable(head: str, kinds: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return a table of counts by kind; the rows that have the first kind alone are one row, and the sums the last."""
+    same = [row for row in rows if not any(row[2:])]
+    shown = [row for row in rows if any(row[2:])]
+    if same:
+        shown.append([f"{len(same)} others", *totals(same)[1:]])
+    return table([head, *kinds], [*shown, totals(rows)])
+
+
 def versus(way: str, counts: Mapping[str, Any], base: str) -> tuple[str, str]:
     """Return how a way compares with another one on the same requests, and how likely that is by chance."""
     return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
@@ -298,13 +307,13 @@ def exports_table(result: Result) -> str:
     if sizes := result.get("characters", {}):
         columns = plain(*dict.fromkeys(share for found in sizes.values() for share in found))
         parts += ["Sizes in characters:", records(named(sizes), columns)]
-    reasons = [
-        [name, why, number]
-        for name, found in named(result.get("reasons", {})).items()
-        for why, number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    ]
+    reasons: dict[str, dict[str, int]] = {}
+    for name, found in named(result.get("reasons", {})).items():
+        for why, number in found.items():
+            reasons.setdefault(why, {})[name] = number
     if reasons:
-        parts += ["Refusals by reason:", table(["", "reason", "schemas"], reasons)]
+        ordered = dict(sorted(reasons.items(), key=lambda item: (-max(item[1].values()), item[0])))
+        parts += ["Refusals by reason:", records(ordered, plain(*NOTATIONS.values()), "schemas")]
     return "\n\n".join(parts)
 
 
@@ -340,9 +349,10 @@ def turns_table(result: Result) -> str:
 def vllm_parsers_table(result: Result) -> str:
     """The tests that vLLM or SGLang has for its tool parsers, by file or class."""
     rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
+    tests = notable("tests of", ("pass", "fail", "no format"), rows)
     causes = sorted(result["causes"], key=lambda each: (each["whose"], -each["tests"]))
     why = records(causes, {"whose": "whose", "cause of failures": "cause", "tests": "tests"})
-    return table(["tests of", "pass", "fail", "no format"], [*rows, totals(rows)]) + "\n\n" + why
+    return f"{tests}\n\n{why}"
 
 
 @shows("llama_cpp_cases")
@@ -350,7 +360,7 @@ def llama_cpp_table(result: Result) -> str:
     """llama.cpp's cases, by template."""
     kinds = ["same calls", "other calls", "no format", "depends on the cut"]
     rows = [[name, *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["templates"].items()]
-    return table(["template", *kinds], [*rows, totals(rows)])
+    return notable("template", kinds, rows)
 
 
 # -- answers of models ---------------------------------------------------------------------------------------------
