@@ -17,7 +17,7 @@ from toolgrammar.core import (
     load_model,
     of_conversation,
 )
-from toolgrammar.core.conversation.bound import seen_values
+from toolgrammar.core.conversation.result_values import seen_values
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats.registry import format_names

@@ -18,7 +18,7 @@ from toolgrammar.core import (
     UnsupportedSchemaError,
     of_conversation,
 )
-from toolgrammar.core.conversation.bound import seen_values
+from toolgrammar.core.conversation.result_values import seen_values
 
 ORDERS = '{"orders": [{"id": 5, "order_id": "O-17"}, {"id": 6, "order_id": "O-18", "by": {"id": 9}}], "total": 2}'
 

@@ -1,0 +1,184 @@
+"""Values written in a text: JSON documents, the values after names (``id: 5``, ``id=5``), and numbers in digits."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..schema.keywords.values import MAX_INTEGER
+
+#: A number in digits, which is no part of a word, a date or a longer number.
+_NUMBERS = re.compile(
+    r"(?<![\w.,:/+-])(?<!\d-)-?(?:0|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,17})(?:\.\d{1,17})?(?![\w:/-]|[.,]\d)", re.ASCII
+)
+
+#: A JSON value in a text begins with one of these.
+OPENING = re.compile(r"[{\[]")
+_DECODER = json.JSONDecoder()
+
+#: Halves of characters, which no text in UTF-8 has.
+SURROGATES = re.compile(r"[\ud800-\udfff]+")
+
+#: A quoted value in a text, by its quote. An apostrophe before a letter is no quote.
+_QUOTED = {
+    '"': re.compile(r'"((?:[^"\\\n]|\\.)*)"'),
+    "'": re.compile(r"'((?:[^'\\\n]|\\.|'(?=\w))*)'"),
+    "`": re.compile(r"`([^`\n]*)`"),
+}
+
+#: What may end a value without quotes: white space, markup, the end of a quotation around it, a bracket, and a mark
+#: before another pair (``a=1,b=2``).
+_ENDS = re.compile(r"""[\s<>()\[\]{}#,;|&]|(?<!["'`*])["'`*]+(?=[\s.,;:!?)\]}|<]|\Z)""")
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+_NEXT = {"=": re.compile(r"[,;|&][\w.-]+="), ":": re.compile(r"[,;|][\w.-]+:")}
+
+#: The first character of such a value; and the beginning of an address, in which ``a=1&b=2`` is no other pair.
+_BEGIN, _ADDRESS = re.compile(r"[\w/~.@+-]"), re.compile(r"(?:\w+:/)?/")
+
+#: What ends a sentence, and marks around a value.
+_TRAILING = ".,;:!?|*\"'`"
+
+
+def numbers_in(text: str) -> Iterator[tuple[int, int | float]]:
+    """Yield the numbers that stand in a text in digits, after their indices; commas in ``1,250.50`` are left out."""
+    for match in _NUMBERS.finditer(text):
+        number = json.loads(match[0].replace(",", ""))
+        if is_writable(number):
+            yield match.start(), number
+
+
+def values_in(text: str, path: Sequence[str]) -> Iterator[Any]:
+    """Yield the values under a path in the text of a result."""
+    if text.lstrip().startswith('"'):  # a text as JSON: what it holds may be JSON again
+        try:
+            said = json.loads(text)
+        except ValueError:
+            said = text
+        text = said if isinstance(said, str) else text
+    documents = list(documents_in(text))
+    for _, _, document in documents:
+        yield from under(document, path, ())
+    yield from _named(text, path[-1], [(begin, end) for begin, end, _ in documents])
+
+
+def _named(text: str, name: str, documents: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield the values that stand after a name and a separator in a text, outside of its JSON documents.
+
+    Args:
+        text: the text.
+        name: the name, in any case.
+        documents: the places of the documents, in order.
+    """
+    pattern = re.compile(rf"(?<![\w-]){re.escape(name)}([\"'`*]*)\s*(:|=|\bis\b|#)\**\s*\**", re.I)
+    later = iter((*documents, (len(text) + 1, len(text) + 1)))
+    begin, end = next(later)
+    without: dict[str, int] = {}  # up to where no such quote ends a value
+    at = 0
+    while (head := pattern.search(text, at)) is not None:
+        while end <= head.start():
+            begin, end = next(later)
+        if begin <= head.start():
+            at = end
+            continue
+        at = head.end()
+        quote = text[at : at + 1]
+        value = ""
+        if quote in _QUOTED:  # without its closing quote, a value may be cut
+            match = _QUOTED[quote].match(text, at) if at >= without.get(quote, 0) else None
+            if match is not None:
+                value, at = _unquoted(match, is_json=head[1].startswith('"')), match.end()
+            elif at >= without.get(quote, 0):
+                line = text.find("\n", at)
+                without[quote] = len(text) if line < 0 else line
+        elif _BEGIN.match(quote):
+            is_in_query = text[max(head.start() - 1, 0) : head.start()] in ("?", "&")
+            value, at = _bare(text, at, "query" if is_in_query else head[2])
+        if value.strip() and not SURROGATES.search(value):
+            yield value
+
+
+def _unquoted(match: re.Match[str], is_json: bool) -> str:
+    """Return a value without its quotes; ``is_json``: its name has quotes too, as in JSON that is cut."""
+    if is_json and match[0].startswith('"'):
+        try:
+            return str(json.loads(match[0]))
+        except ValueError:
+            pass
+    return match[1].replace("\\" + match[0][0], match[0][0])
+
+
+def _bare(text: str, at: int, separator: str) -> tuple[str, int]:
+    """Return the value without quotes that begins at an index of a text, and where it ends.
+
+    Args:
+        text: the text.
+        at: the index.
+        separator: what stands before it; ``"query"``: it is that of a name in the query of an address.
+    """
+    following = None if _ADDRESS.match(text, at) else _NEXT.get(separator)
+    opened: list[int] = []
+    end = len(text)
+    for found in _ENDS.finditer(text, at):
+        mark = found[0]
+        if mark in "([{":
+            opened.append(found.start())
+            continue
+        if mark in _CLOSING:
+            ends = not opened or text[opened.pop()] != _CLOSING[mark]  # it closes what was opened before the value
+        elif mark in "#&" and separator == "query":
+            ends = True
+        else:
+            ends = mark not in "#,;|&" or (following is not None and following.match(text, found.start()) is not None)
+        if ends:
+            end = found.start()
+            break
+    value = text[at : opened[0] if opened else end].rstrip(_TRAILING)
+    return (value if re.search(r"\w", value) else ""), max(end, at + 1)
+
+
+def documents_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the JSON values (objects and arrays) in a text, Python's notation of them too, after where they begin and
+    end."""
+    at = 0
+    while (begin := OPENING.search(text, at)) is not None:
+        try:
+            value, at = _DECODER.raw_decode(text, begin.start())
+            yield begin.start(), at, value
+            continue
+        except (ValueError, RecursionError):
+            pass
+        if begin.start() == 0 or not text[: begin.start()].strip():
+            try:
+                yield 0, len(text), ast.literal_eval(text.strip())
+                return
+            except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+                pass
+        at = begin.end()
+
+
+def under(value: Any, path: Sequence[str], above: tuple[str, ...]) -> Iterator[Any]:
+    """Yield the scalars under a path in a value, at any depth."""
+    kept = len(path) - 1
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(value, above)]
+    while waiting:
+        part, names = waiting.pop()
+        if isinstance(part, Mapping):
+            around = names[-kept:] if kept else ()
+            waiting += [(inner, (*around, str(name))) for name, inner in reversed(list(part.items()))]
+        elif isinstance(part, (list, tuple)):
+            waiting += [(inner, names) for inner in reversed(part)]
+        elif names == tuple(path) and is_writable(part):
+            yield part
+
+
+def is_writable(value: Any) -> bool:
+    """Return True for a string or a number that a list of values may have."""
+    if isinstance(value, str):
+        return value.isascii() or SURROGATES.search(value) is None
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -MAX_INTEGER < value < MAX_INTEGER
+    return isinstance(value, float) and math.isfinite(value)
