@@ -237,7 +237,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.regex.parser", "MAX_NESTING"),
         ("core.regex.parser", "MAX_REPEAT"),
         ("core.regex.parser", "MAX_SIZE"),
-        ("core.generation.loop", "DEFAULT_BUDGET"),
+        ("core.generation.reasoning", "DEFAULT_BUDGET"),
         ("core.models.decisions", "MAX_QUESTIONS"),
         ("core.models.decisions", "MAX_LABELS"),
         ("core.models.decisions", "MAX_LEVELS"),

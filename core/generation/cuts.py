@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..vocabulary.vocabulary import Vocabulary
-from .loop import Step
 from .output import Output
 from .params import GenerateParams, OutputParser
+from .step_record import Step
 
 
 @dataclass

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..conversation.events import CallStart
+from ..masks.promised import take
 
 if TYPE_CHECKING:
+    from ..masks import Matcher
     from .params import OutputParser
+    from .pending_text import Mark, PendingText
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,38 @@ class NamesRead:
             if self._due:
                 return len(certain) - index - 1
         return 0
+
+    def keeps_name_only(
+        self, matcher: Matcher, pending: PendingText, before: Mark, data: bytes, fits: Callable[[], bool]
+    ) -> bool:
+        """Keep only the beginning of an accepted token as pending text, if it completes a name and begins arguments,
+        which the model is to choose with the description; return False, and change nothing, if it does not.
+
+        Args:
+            matcher: after the token.
+            pending: the text between the tokens and the matcher.
+            before: the state of that text before the token.
+            data: the bytes of the token.
+            fits: returns True if the output can still be completed; near the end of the budget the token is kept whole.
+        """
+        text = before.text
+        if len(data) <= len(text) + 1:
+            return False
+        size = len(data) - self.rest_after_name(data[pending.emitted :])
+        if size == len(data):
+            return False
+        matcher.rollback(1)
+        after = pending.mark()
+        pending.reset(before)
+        pending.add(matcher, data[len(text) : size])
+        pending.spellings = None
+        is_forced = not matcher.is_finished and matcher.forced_bytes().startswith(data[size:])
+        if is_forced or not fits():
+            matcher.rollback(1)
+            take(matcher, data[len(text) :])
+            pending.reset(after)
+            return False
+        return True
 
     def _read(self, data: bytes) -> None:
         for text in self._characters.decode(data):

@@ -32,11 +32,12 @@ from ..masks.promised import refused, take
 from .deadline import Deadline
 from .exact_choice import ExactChoice
 from .insertions import NamesRead
-from .logprobs import LogProbs
-from .pending_text import Mark, PendingText, forced_text
+from .pending_text import PendingText, forced_text
+from .reasoning import Reasoning, output_budget
 from .repetition import LoopGuard, close_value
 from .retokenise import Speller, mask_of, may_say, no_token, size_of
 from .sampler import Sampler
+from .step_record import Step, StepRecord
 from .token_sequence import Forward, TokenSequence, Unanswered
 from .tracer import Observation, Tracer
 
@@ -44,42 +45,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..conversation.events import FinishReason
-    from ..conversation.trace import How
     from ..masks import Matcher
     from .backend import Backend
     from .params import GenerateParams
-
-#: Default budget, in tokens.
-DEFAULT_BUDGET = 2048
 
 #: Maximum number of choices of the model for one token, if they do not fit in the budget.
 MAX_CHOICES = 8
 
 #: Bytes of which both may come next only in free text or a free string, in which nearly every token is allowed.
 _PROBES = (b"e", b" ")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of decoding.
-
-    Attributes:
-        token_id: the token.
-        data: the bytes that it added (not all of its bytes if it replaced the previous token).
-        forced: the grammar or the budget left no choice.
-        choices: number of allowed tokens, if they were counted.
-        reasoning: the token is a part of the reasoning, including its markers.
-        logprob: its log-probability among the allowed tokens, with ``params.logprobs``; 0 if there was no choice.
-        likeliest: the ``params.logprobs`` likeliest tokens at its position, with their log-probabilities.
-    """
-
-    token_id: int
-    data: bytes
-    forced: bool
-    choices: int | None = None
-    reasoning: bool = False
-    logprob: float | None = None
-    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 if TYPE_CHECKING:
@@ -94,27 +68,6 @@ class Turn(Enum):
     PASS = "nothing: the state is another stage's"
     AGAIN = "text was written, added or taken back: the loop looks at the new state"
     END = "the text is over"
-
-
-@dataclass(frozen=True)
-class Reasoning:
-    """The reasoning before a text.
-
-    Attributes:
-        matcher: at the beginning of the reasoning, whose grammar includes its end marker.
-        budget: maximum number of tokens; None: all tokens that the answer does not need.
-        instead: a matcher of the text without reasoning, if the model may choose not to reason.
-        marker: size of the start marker in bytes and control tokens, after which the choice is made.
-        is_draft: there are no markers: the model does not reason by writing nothing.
-        call_tokens: ids of the markers of calls; where the model chooses one, the end marker is written before it.
-    """
-
-    matcher: Matcher
-    budget: int | None = None
-    instead: Matcher | None = None
-    marker: int = 0
-    is_draft: bool = False
-    call_tokens: tuple[int, ...] = ()
 
 
 @dataclass
@@ -141,6 +94,7 @@ class Decoding:
         repeated: the repeated unit of the first loop that was closed; None if there was none.
         stop_requested: set it to end the generation after the current step.
         tracer: collects the trace or the masses, with ``params.trace`` or ``params.masses``.
+        sequence: the tokens, and their counts.
     """
 
     backend: Backend
@@ -168,41 +122,21 @@ class Decoding:
         # Weak: without a reference cycle, the states of the grammar are released with the generation.
         this = weakref.proxy(self)
         must_stop = lambda: this._must_stop()  # noqa: E731
-        self._sequence = TokenSequence(self.prompt, vocabulary.size, self._sampler, self.tracer, must_stop)
-        self._pending = PendingText(self.backend, speller, self._sequence, self.heal)
-        self._words = ExactChoice(self.backend, speller, self._sequence, self._pending, self._sampler)
+        self.sequence = TokenSequence(self.prompt, vocabulary.size, self._sampler, self.tracer, must_stop)
+        self._pending = PendingText(self.backend, speller, self.sequence, self.heal)
+        self._words = ExactChoice(self.backend, speller, self.sequence, self._pending, self._sampler)
         self._budget = Budget(self.matcher)
-        self._emitted = 0  # bytes in the steps so far
-        self._reasons = False
         self._call_tokens: tuple[int, ...] = ()  # with which the model may end the current reasoning
         self._called: int | None = None  # the one with which it did
-        self._logprobs: LogProbs | None = None  # at the position of the next token, if requested
+        self._record = StepRecord(
+            vocabulary, params, self.sequence, self._pending, self._words, self.tracer, self.names
+        )
         self._tokens, self._eos = vocabulary.tokens, vocabulary.eos
 
     @property
     def token_ids(self) -> list[int]:
         """The output tokens so far, without the end-of-text token."""
-        return self._sequence.token_ids
-
-    @property
-    def forward_passes(self) -> int:
-        """Number of forward passes."""
-        return self._sequence.forward_passes
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of tokens of the first prompt that were reused from a cache."""
-        return self._sequence.cached_tokens
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Number of tokens of the prompt, including what it has gained."""
-        return len(self._sequence.prompt)
-
-    @property
-    def forced_tokens(self) -> int:
-        """Number of tokens that the model did not choose."""
-        return self._sequence.forced_tokens
+        return self.sequence.token_ids
 
     @property
     def choices(self) -> list[ChoiceMade]:
@@ -232,7 +166,7 @@ class Decoding:
             if not isinstance(ended.error, CancelledError) or isinstance(ended.error, GenerationTimeoutError):
                 raise
             self.reason = "cancelled"
-            self._write_emitted()
+            self._record.write_emitted()
         except Unanswered:  # while waiting for logits
             if self.reason != "cancelled":
                 size = self.backend.vocabulary.size
@@ -240,13 +174,13 @@ class Decoding:
                     f"the model gave logits of shape None for {size} tokens",
                     hint="use the vocabulary of this very model",
                 ) from None
-            self._write_emitted()
+            self._record.write_emitted()
 
     def _steps(self) -> Steps:
         """Yield the stages of the generation in order: reasoning (if optional, the model first decides if it reasons),
         the end of the prompt that is written again with the text, the text. Each stops at the budget; a text that the
         budget closed ends with the reason "length"."""
-        budget = self._checked_budget()
+        budget = output_budget(self.backend, self.prompt, self.params, self._budget, self.reasoning)
         self.deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
         reasoning = self.reasoning
@@ -277,12 +211,12 @@ class Decoding:
         thinks, writes = thought_budget.fits(budget - needed), True
         held: list[Step] = []
         size = 0
-        names, self.names = self.names, None
+        names, self._record.names = self._record.names, None
         while thinks and writes and not self._must_stop():
             remaining = budget - len(self.token_ids) - 1
             allowed = np.union1d(self._allowed(text), self._allowed(thought))
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
-            seen = self._observe(allowed)
+            seen = self._record.observe(allowed, self.matcher)
             if token_id in self._eos and text.is_accepting:
                 text.accept(token_id)
                 thinks = False
@@ -298,13 +232,15 @@ class Decoding:
                 if not thinks:
                     self._deny()
             if thinks or writes:
-                held.append(self._append(token_id, "forced" if len(allowed) == 1 else "sampled", len(allowed), seen))
+                held.append(
+                    self._record.append(token_id, "forced" if len(allowed) == 1 else "sampled", len(allowed), seen)
+                )
                 size += len(held[-1].data) or 1
                 writes = writes and not (thinks and size >= reasoning.marker)
         thinks = thinks and not writes
         if thinks and self.tracer is not None:
             self.tracer.reasoned()
-        self.names = names
+        self._record.names = names
         for step in held:
             if names is not None and not thinks:
                 names.wrote(step.token_id, step.data)
@@ -316,14 +252,14 @@ class Decoding:
     def _reason(self, reasoning: Reasoning, budget: int) -> Steps:
         """Write the reasoning, within a budget that leaves the minimum number of tokens for the text."""
         text = self._switch(reasoning.matcher)
-        self._reasons, self._call_tokens = True, reasoning.call_tokens
+        self._record.is_reasoning, self._call_tokens = True, reasoning.call_tokens
         least = len(self.token_ids) + self._budget.needed()[0]
         most = budget - Budget(text).needed()[0]
         if reasoning.budget is not None:
             most = min(most, max(least, reasoning.budget))
         yield from self._write(most)
         self.reasoning_tokens = self._pending.settled = len(self.token_ids)
-        self._reasons, self._call_tokens = False, ()
+        self._record.is_reasoning, self._call_tokens = False, ()
         self.closed_at = None  # of the text only, not of the reasoning
         if self.reason == "length":  # a draft may be truncated anywhere
             self.reason = "stop"
@@ -333,50 +269,13 @@ class Decoding:
         if called is not None and self.matcher.accept(called):
             self.matcher.rollback(1)
             if self._try(called, self._remaining(budget)):
-                yield self._append(called, "sampled")
+                yield self._record.append(called, "sampled")
 
     def _switch(self, matcher: Matcher) -> Matcher:
         """Continue with another matcher; return the previous one."""
         before, self.matcher = self.matcher, matcher
         self._budget = Budget(matcher)
         return before
-
-    def _checked_budget(self) -> int:
-        """Return the maximum number of tokens of the output: ``max_tokens`` (or its default), or less if the context
-        window leaves less. Raise ContextOverflowError if the shortest output, with required reasoning, does not fit
-        in the window, BudgetError if it does not fit in ``max_tokens``."""
-        room = self.backend.context_window - len(self.prompt)
-        if room <= 0:
-            raise ContextOverflowError(
-                f"the prompt is too long: {len(self.prompt)} tokens > {self.backend.context_window} maximum",
-                hint="shorten the conversation or the tool list",
-            )
-        wanted = self.params.max_tokens
-        budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
-        least, shortest = 0, self._budget
-        if self.reasoning is not None:
-            if self.reasoning.instead is None:  # the model cannot skip it
-                least, _ = Budget(self.reasoning.matcher).needed()
-            else:
-                shortest = Budget(self.reasoning.instead)
-        if not shortest.fits(budget - least):
-            needed, is_exact = shortest.needed()
-            needed += least
-            most = "" if is_exact else "at least "
-            window = self.backend.context_window
-            if room < needed <= window:  # a shorter prompt leaves room for it, and no max_tokens does
-                raise ContextOverflowError(
-                    f"the prompt is too long: {most}{len(self.prompt) + needed} tokens > "
-                    f"{window} maximum, with the {needed} of the shortest valid output",
-                    hint="shorten the conversation or the tool list",
-                )
-            way = (
-                f"set max_tokens to at least {needed}" if needed <= room else f"the context window has {window} tokens"
-            )
-            raise BudgetError(
-                f"the shortest valid output needs {most}{needed} tokens, and the budget is {budget}", hint=way
-            )
-        return budget
 
     def _write(self, budget: int) -> Steps:
         """Write until the matcher is finished, or until there are ``budget`` tokens in all.
@@ -389,13 +288,13 @@ class Decoding:
         3. `_close_loop`: the model repeats itself. The end of the value becomes pending.
         4. `_choose_token`: the model chooses a token, or the budget completes the text.
         """
-        bound = 0 if self._reasons else self.params.max_repetition
+        bound = 0 if self._record.is_reasoning else self.params.max_repetition
         guard = LoopGuard(self.backend.vocabulary, bound, budget)
-        if self.may_end and not self._reasons and (yield from self._ends_at_once()):
+        if self.may_end and not self._record.is_reasoning and (yield from self._ends_at_once()):
             return
         while self._pending.text or not self.matcher.is_finished:
             if self._must_stop():
-                self._write_emitted()
+                self._record.write_emitted()
                 return
             if len(self.token_ids) >= budget:
                 if self.matcher.values is not None and not self.matcher.is_accepting:
@@ -430,7 +329,7 @@ class Decoding:
             return Turn.PASS
         forced = self._forced_text()
         ids = self._pending.jump(self.matcher, forced, lambda more: self._fits(self._remaining(budget) + more))
-        yield from self._appended(ids)
+        yield from self._record.appended(ids)
         return Turn.AGAIN if ids else Turn.PASS
 
     def _insert(self, budget: int) -> int:
@@ -439,13 +338,13 @@ class Decoding:
         Raises:
             ContextOverflowError: the shortest valid output does not fit in the context window after that.
         """
-        if self.names is None or self._reasons:
+        if self.names is None or self._record.is_reasoning:
             return budget
         self.names.foresee(self._certain())
         if not self.names.is_due:
             return budget
         prompt = self.names.prompt()
-        self._sequence.replace_prompt(prompt)
+        self.sequence.replace_prompt(prompt)
         budget = min(budget, self.backend.context_window - len(prompt))
         if not self._fits(self._remaining(budget)):
             raise ContextOverflowError(
@@ -463,10 +362,10 @@ class Decoding:
 
     def _choose_word(self, budget: int) -> Stage:
         """Let the model choose a whole word, if finitely many may follow (`ExactChoice`)."""
-        if self._reasons or not self.params.exact_choice:
+        if self._record.is_reasoning or not self.params.exact_choice:
             return Turn.PASS
         denied = yield from self._words.choose(
-            self.matcher, self._emitted - self._pending.emitted, lambda: self._fits(self._remaining(budget))
+            self.matcher, self._record.emitted - self._pending.emitted, lambda: self._fits(self._remaining(budget))
         )
         if denied is None:
             return Turn.PASS
@@ -494,7 +393,7 @@ class Decoding:
             )
         self.repeated = self.repeated or loop.shown
         if self.closed_at is None:
-            self.closed_at = self._emitted
+            self.closed_at = self._record.emitted
         if not loop.in_text:
             return Turn.AGAIN
         self.reason = "length"
@@ -522,49 +421,22 @@ class Decoding:
             return Turn.END
         if allowed is None and (self.tracer is not None or self.params.logprobs is not None):
             allowed = self._allowed()
-        seen = self._observe(allowed)
+        seen = self._record.observe(allowed, self.matcher)
         before = self._pending.mark()
         if self._try(token_id, remaining):
             if (
                 self.names is not None
-                and not self._reasons
-                and self._keeps_name_only(self.names, token_id, before, remaining)
+                and not self._record.is_reasoning
+                and self.names.keeps_name_only(
+                    self.matcher, self._pending, before, self._tokens[token_id] or b"", lambda: self._fits(remaining)
+                )
             ):
+                self._record.logprobs = None
                 return Turn.AGAIN
             choices = None if allowed is None else len(allowed)
-            yield self._append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
+            yield self._record.append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
             return Turn.AGAIN
         return (yield from self._close(token_id, remaining, seen))
-
-    def _keeps_name_only(self, names: NamesRead, token_id: int, before: Mark, remaining: int) -> bool:
-        """Keep only the beginning of an accepted token as pending text, if it completes a name and begins arguments,
-        which the model is to choose with the description; return False, and change nothing, if it does not.
-
-        Args:
-            names: the reader of names.
-            token_id: the token.
-            before: the pending text before it.
-            remaining: number of remaining tokens before it; near the end of the budget, the token is kept whole.
-        """
-        data, text = self._tokens[token_id] or b"", before.text
-        if len(data) <= len(text) + 1:
-            return False
-        size = len(data) - names.rest_after_name(data[self._pending.emitted :])
-        if size == len(data):
-            return False
-        self.matcher.rollback(1)
-        after = self._pending.mark()
-        self._pending.reset(before)
-        self._pending.add(self.matcher, data[len(text) : size])
-        self._pending.spellings = None
-        is_forced = not self.matcher.is_finished and self.matcher.forced_bytes().startswith(data[size:])
-        if is_forced or not self._fits(remaining):
-            self.matcher.rollback(1)
-            take(self.matcher, data[len(text) :])
-            self._pending.reset(after)
-            return False
-        self._logprobs = None
-        return True
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
         """Write a token in place of a choice that does not fit: another choice that does, or the next token of the
@@ -580,7 +452,7 @@ class Decoding:
             whole = len(path) >= remaining
             other = None if whole else (yield from self._choose_again(token_id, remaining))
             if other is not None:
-                yield self._append(other, "sampled", seen=seen)
+                yield self._record.append(other, "sampled", seen=seen)
                 return Turn.AGAIN
         while path:
             if not self._pending.accept(self.matcher, path[0]):
@@ -589,7 +461,7 @@ class Decoding:
                 if not self._pending.accept(self.matcher, path[0]):
                     raise refused(self.matcher, path[0])
             whole = whole and self._budget.follows(self.token_ids, path[0], self._pending.text)
-            yield self._append(path[0], "closed")
+            yield self._record.append(path[0], "closed")
             path = path[1:] if whole else []
         return Turn.AGAIN
 
@@ -598,24 +470,18 @@ class Decoding:
         while path := self._budget.completion(self.token_ids, self._pending.text):
             if not self._pending.accept(self.matcher, path[0]):
                 raise refused(self.matcher, path[0])
-            yield self._append(path[0], "forced")
+            yield self._record.append(path[0], "forced")
         return Turn.END
 
     def _heal(self, budget: int) -> Steps:
         """Retokenize the end of the prompt with the following text (`PendingText.heal`)."""
         ids = self._pending.heal(self.matcher, self._forced_text(), lambda more: self._fits(budget + more))
         if ids is not None:
-            yield from self._appended(ids)
+            yield from self._record.appended(ids)
 
     def _forced_text(self) -> bytes:
         """Return the forced text; empty without ``jump_forward``."""
         return forced_text(self.matcher) if self.params.jump_forward else b""
-
-    def _write_emitted(self) -> None:
-        """At the end of a generation, record tokens for bytes that were emitted and whose tokens were taken back."""
-        if self.token_ids and self._pending.emitted:
-            self._appended(self._pending.unwritten())
-        self._pending.text = b""
 
     def _remaining(self, budget: int) -> int:
         """Return the number of remaining tokens."""
@@ -650,7 +516,7 @@ class Decoding:
         return allowed
 
     def _choose(self, allowed: npt.NDArray[np.intp]) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
-        logits = yield from self._sequence.read()
+        logits = yield from self.sequence.read()
         return self._sampler.choose(logits, allowed)
 
     def _draw_first(self) -> Choice:
@@ -658,56 +524,11 @@ class Decoding:
         token is allowed, as in free text. None: elsewhere, or the token is forbidden. The matcher is not advanced."""
         if not all(may_say(self.matcher, probe) for probe in _PROBES):
             return None
-        token_id = self._sampler.draw_first((yield from self._sequence.read()))
+        token_id = self._sampler.draw_first((yield from self.sequence.read()))
         if token_id is None or not self.matcher.accept(token_id):
             return None
         self.matcher.rollback(1)
         return token_id
-
-    def _observe(self, allowed: npt.NDArray[np.intp] | None) -> Observation | None:
-        """Record the log-probabilities at the current position, if requested; return the observation of a trace, or
-        None."""
-        if allowed is None:
-            return None
-        logits = self._sequence.logits if len(allowed) > 1 else None
-        if self.params.logprobs is not None and logits is not None:
-            self._logprobs = LogProbs(logits, allowed)
-        return None if self.tracer is None else self.tracer.observe(logits, allowed, self.matcher, self._pending.text)
-
-    def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
-        """Record an accepted token; return its step with the bytes that were not emitted before. The first token of a
-        word that was chosen as a whole counts as the choice, with the word's log-probability."""
-        forced = how != "sampled"
-        word = None if how == "closed" else self._words.take_word()
-        if word is not None:
-            choices, how, forced = word.count, "sampled", False
-            self._logprobs = LogProbs.of_whole(token_id, word.logprob)
-            seen = replace(seen or Observation(choices), kept=word.mass)
-        elif seen is not None and self._emitted - self._pending.emitted < self._words.end:
-            seen = replace(seen, kept=None)  # the choice of the word includes its end
-        if self.tracer is not None:
-            healed = sum(size_of(self.backend.vocabulary, token) for token in self._pending.removed)
-            self.tracer.add(token_id, how, seen, reasoning=self._reasons, healed=healed)
-        self._sequence.append(token_id, forced)
-        data = self._pending.wrote(self._tokens[token_id] or b"")
-        self._emitted += len(data)
-        if self.names is not None and not self._reasons:
-            self.names.wrote(token_id, data)
-        return Step(token_id, data, forced, choices, self._reasons, *self._logprobs_of(token_id, how))
-
-    def _appended(self, ids: Sequence[int]) -> list[Step]:
-        """Record tokens of pending text; return their steps."""
-        return [self._append(token_id, "jumped") for token_id in ids]
-
-    def _logprobs_of(self, token_id: int, how: How) -> tuple[float | None, tuple[tuple[int, float], ...]]:
-        """Return the log-probability of the current token, and the likeliest tokens at its position."""
-        wanted = self.params.logprobs
-        known, self._logprobs = self._logprobs, None
-        if wanted is None:
-            return None, ()
-        if known is None or how != "sampled":
-            return 0.0, ((token_id, 0.0),)[:wanted]
-        return known.of(token_id), known.likeliest(wanted)
 
     # -- the budget --------------------------------------------------------------------------------------------
 
@@ -746,13 +567,13 @@ class Decoding:
 
     def _deny(self) -> None:
         """Record that the budget denied a choice of the model."""
-        if self.params.on_budget == "error" and not self._reasons:
+        if self.params.on_budget == "error" and not self._record.is_reasoning:
             raise BudgetError(
                 f"the token budget ran out after {len(self.token_ids)} tokens, before the output was complete",
                 hint="raise max_tokens, or let on_budget='close' finish the output validly",
             )
         if self.closed_at is None:
-            self.closed_at = self._emitted
+            self.closed_at = self._record.emitted
 
     def _same_text(self, token_id: int, instead: int) -> bool:
         """Return True if two tokens write the same text, which the grammar fixes, so that the model loses no choice."""

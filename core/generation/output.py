@@ -28,8 +28,9 @@ from ..conversation.events import (
 )
 from ..conversation.reasoning import ReasoningTrimmer
 from .call_places import AnswerReading, CallPlaces
-from .loop import Decoding, Step
+from .loop import Decoding
 from .params import OutputParser
+from .step_record import Step
 from .sureness import sureness
 from .truncation import truncated_pointers
 
@@ -157,9 +158,9 @@ class Output:
             prompt_tokens=prompt_tokens,
             completion_tokens=len(decoding.token_ids),
             reasoning_tokens=decoding.reasoning_tokens,
-            cached_tokens=decoding.cached_tokens,
-            forced_tokens=decoding.forced_tokens,
-            forward_passes=decoding.forward_passes,
+            cached_tokens=decoding.sequence.cached_tokens,
+            forced_tokens=decoding.sequence.forced_tokens,
+            forward_passes=decoding.sequence.forward_passes,
         )
         choices = tuple(self._choices())
         return Finish(

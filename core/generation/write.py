@@ -17,9 +17,10 @@ from .deadline import Deadline
 from .driver import Item, Released
 from .insertions import NamesRead
 from .json_output import check_text
-from .loop import Decoding, Reasoning
+from .loop import Decoding
 from .output import Output, markup_of
 from .plan import Plan, ReasoningPlan, shown_schema
+from .reasoning import Reasoning
 from .retokenise import Speller
 from .token_sequence import Forward
 
@@ -104,7 +105,7 @@ class Writer:
         yield from output.close()
         if output.is_unsaid and not plan.may_be_empty:
             raise _denied(plan.params)
-        prompt_tokens = decoding.prompt_tokens
+        prompt_tokens = len(decoding.sequence.prompt)
         trace = output.trace(prompt_tokens, _schemas(plan.params)) if plan.params.trace else None
         finish = output.finish(prompt_tokens, trace)
         generation = output.generation(finish, tokens)

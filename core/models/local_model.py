@@ -20,7 +20,6 @@ from ..generation.deadline import Deadline
 from ..generation.driver import ForwardLock, Item, run_one, watched
 from ..generation.insertions import Insertions
 from ..generation.json_output import ask_until_valid, with_instructions
-from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface, ToolsInPrompt
 from ..generation.plan import (
     Plan,
@@ -33,6 +32,7 @@ from ..generation.plan import (
     schema_of_mode,
     shown_schema,
 )
+from ..generation.reasoning import DEFAULT_BUDGET
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache

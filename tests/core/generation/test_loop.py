@@ -19,8 +19,9 @@ from toolgrammar.core import (
     Model,
     Vocabulary,
 )
-from toolgrammar.core.generation.loop import Decoding, Step
+from toolgrammar.core.generation.loop import Decoding
 from toolgrammar.core.generation.retokenise import spell_somehow
+from toolgrammar.core.generation.step_record import Step
 from toolgrammar.core.generation.token_sequence import Forward
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
@@ -195,7 +196,7 @@ def test_the_loop_asks_its_driver_for_logits() -> None:
             written += item.data
     assert read == [*backend.encode("Hello"), *decoding.token_ids][: len(read)]
     assert is_valid(json.loads(written), SCHEMA)
-    assert decoding.forward_passes < len(decoding.token_ids)
+    assert decoding.sequence.forward_passes < len(decoding.token_ids)
 
 
 def test_penalty_bias_and_stop_work_through_the_model() -> None:

@@ -28,8 +28,10 @@ from toolgrammar.core import (
     TextDelta,
     ToolCall,
 )
-from toolgrammar.core.generation.loop import Decoding, Reasoning, Step
+from toolgrammar.core.generation.loop import Decoding
 from toolgrammar.core.generation.output import Output
+from toolgrammar.core.generation.reasoning import Reasoning
+from toolgrammar.core.generation.step_record import Step
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
 

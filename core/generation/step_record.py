@@ -1,0 +1,140 @@
+"""The record of a generation: what the tokens that the loop accepts add to the text, as steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .logprobs import LogProbs
+from .retokenise import size_of
+from .tracer import Observation
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ..conversation.trace import How
+    from ..masks import Matcher
+    from ..vocabulary.vocabulary import Vocabulary
+    from .exact_choice import ExactChoice
+    from .insertions import NamesRead
+    from .params import GenerateParams
+    from .pending_text import PendingText
+    from .token_sequence import TokenSequence
+    from .tracer import Tracer
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of decoding.
+
+    Attributes:
+        token_id: the token.
+        data: the bytes that it added (not all of its bytes if it replaced the previous token).
+        forced: the grammar or the budget left no choice.
+        choices: number of allowed tokens, if they were counted.
+        reasoning: the token is a part of the reasoning, including its markers.
+        logprob: its log-probability among the allowed tokens, with ``params.logprobs``; 0 if there was no choice.
+        likeliest: the ``params.logprobs`` likeliest tokens at its position, with their log-probabilities.
+    """
+
+    token_id: int
+    data: bytes
+    forced: bool
+    choices: int | None = None
+    reasoning: bool = False
+    logprob: float | None = None
+    likeliest: tuple[tuple[int, float], ...] = ()
+
+
+class StepRecord:
+    """Records accepted tokens.
+
+    Args:
+        vocabulary: of the tokens.
+        params: the options.
+        sequence: the tokens.
+        pending: the pending text after them.
+        words: the words that are chosen as a whole.
+        tracer: gets the tokens too; None: nobody asks for it.
+        names: reads the names in the answer; None: the prompt gains nothing.
+
+    Attributes:
+        emitted: number of bytes in the steps so far.
+        is_reasoning: the present tokens are reasoning.
+        logprobs: the distribution at the position of the next token, if requested.
+        names: as given.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        params: GenerateParams,
+        sequence: TokenSequence,
+        pending: PendingText,
+        words: ExactChoice,
+        tracer: Tracer | None,
+        names: NamesRead | None,
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._wanted = params.logprobs
+        self._sequence = sequence
+        self._pending = pending
+        self._words = words
+        self._tracer = tracer
+        self.names = names
+        self.emitted = 0
+        self.is_reasoning = False
+        self.logprobs: LogProbs | None = None
+
+    def observe(self, allowed: npt.NDArray[np.intp] | None, matcher: Matcher) -> Observation | None:
+        """Record the log-probabilities at the current position, if requested; return the observation of a trace, or
+        None."""
+        if allowed is None:
+            return None
+        logits = self._sequence.logits if len(allowed) > 1 else None
+        if self._wanted is not None and logits is not None:
+            self.logprobs = LogProbs(logits, allowed)
+        return None if self._tracer is None else self._tracer.observe(logits, allowed, matcher, self._pending.text)
+
+    def append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
+        """Record an accepted token; return its step with the bytes that were not emitted before. The first token of a
+        word that was chosen as a whole counts as the choice, with the word's log-probability."""
+        forced = how != "sampled"
+        word = None if how == "closed" else self._words.take_word()
+        if word is not None:
+            choices, how, forced = word.count, "sampled", False
+            self.logprobs = LogProbs.of_whole(token_id, word.logprob)
+            seen = replace(seen or Observation(choices), kept=word.mass)
+        elif seen is not None and self.emitted - self._pending.emitted < self._words.end:
+            seen = replace(seen, kept=None)  # the choice of the word includes its end
+        if self._tracer is not None:
+            healed = sum(size_of(self._vocabulary, token) for token in self._pending.removed)
+            self._tracer.add(token_id, how, seen, reasoning=self.is_reasoning, healed=healed)
+        self._sequence.append(token_id, forced)
+        data = self._pending.wrote(self._vocabulary.tokens[token_id] or b"")
+        self.emitted += len(data)
+        if self.names is not None and not self.is_reasoning:
+            self.names.wrote(token_id, data)
+        return Step(token_id, data, forced, choices, self.is_reasoning, *self._logprobs_of(token_id, how))
+
+    def appended(self, ids: Sequence[int]) -> list[Step]:
+        """Record tokens of pending text; return their steps."""
+        return [self.append(token_id, "jumped") for token_id in ids]
+
+    def _logprobs_of(self, token_id: int, how: How) -> tuple[float | None, tuple[tuple[int, float], ...]]:
+        """Return the log-probability of the current token, and the likeliest tokens at its position."""
+        wanted = self._wanted
+        known, self.logprobs = self.logprobs, None
+        if wanted is None:
+            return None, ()
+        if known is None or how != "sampled":
+            return 0.0, ((token_id, 0.0),)[:wanted]
+        return known.of(token_id), known.likeliest(wanted)
+
+    def write_emitted(self) -> None:
+        """At the end of a generation, record tokens for bytes that were emitted and whose tokens were taken back."""
+        if self._sequence.token_ids and self._pending.emitted:
+            self.appended(self._pending.unwritten())
+        self._pending.text = b""
