@@ -211,7 +211,7 @@ def _by_text(first: Language, second: Language, which: int | None) -> Witness:
     """Return a smallest text of the first grammar alone (0), of the second (1), or of both (None)."""
     has, lacks = (second, first) if which == 1 else (first, second)
     try:
-        programs = [(each, _program(each)) for each in (has, lacks)]
+        programs = [(each, own_program(each)) for each in (has, lacks)]
         found = _search(programs[0][1], programs[1][1], is_in=which is None)
         # Each text of a narrowed grammar is one of its language; that others are not, is not sure.
         doubted = programs[1:] if found is not None else programs if which is None else programs[:1]
@@ -223,7 +223,7 @@ def _by_text(first: Language, second: Language, which: int | None) -> Witness:
     return Witness(found)
 
 
-def _program(grammar: Language) -> Program | None:
+def own_program(grammar: Language) -> Program | None:
     """Return a program of a grammar, in a store of its own; None if the grammar has no text."""
     if grammar.specials:
         raise GrammarError("grammars with control tokens cannot be compared", hint="compare the parts between them")

@@ -15,11 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ..automaton.lazy_dfa import Program
+from ..basics.options import Whitespace
 from ..basics.pauses import pause
 from ..errors import GrammarError, ToolGrammarError
 from ..json import resolve_local
 from ..regex.compile import regex_term
-from .comparison import Language, smallest
+from .comparison import Language, own_program, smallest
+from .counting import is_plainest, shuffled
 from .sampling import Bindable, random_text, single_bytes
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ MAX_GOALS, MAX_SIZE = 2_000, 2_000
 
 #: Maximum number of random texts that are drawn for one more example.
 ATTEMPTS = 4
+
+#: Maximum number of texts of a finite language that are drawn for one more example: most are in a plain spelling.
+MAX_DRAWS = 100
 
 #: Minimum number of edits of an example that are judged, if it has as many.
 MIN_EDITS = 100
@@ -85,8 +90,17 @@ class Example:
 def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> list[Example]:
     """Return examples of a grammar; see `Grammar.examples`."""
     draw = random.Random(seed)
-    found, goals = _covering(grammar, count, draw) if cover else ({}, [])
+    found, goals = _covering(grammar, count, draw, cover)
     compiled = _schema_of(grammar)
+    uniform = _uniform(grammar, compiled, draw) if len(found) < count else None
+    if uniform is not None:
+        known = {_sorted(text) for text in found} if compiled is not None else found.keys()
+        for text in islice(uniform, MAX_DRAWS * (count + 10)):
+            if len(found) >= count:
+                break
+            if (text if compiled is None else _sorted(text)) not in known and grammar.matches(text):
+                found[text] = Example(text, "random")
+        return list(found.values())
     for _ in range(ATTEMPTS * count):
         if len(found) >= count:
             break
@@ -118,11 +132,15 @@ def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
     return kept
 
 
-def _covering(grammar: Drawn, count: int, draw: random.Random) -> tuple[dict[str, Example], list[Goal]]:
+def _covering(
+    grammar: Drawn, count: int, draw: random.Random, cover: bool = True
+) -> tuple[dict[str, Example], list[Goal]]:
     """Return examples that show different things, by their texts, and all that can be shown."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise GrammarError(f"the number of examples is {count!r}", hint="give an integer of 0 or more")
     grammar.check()
+    if not cover:
+        return {}, []
     compiled = _schema_of(grammar)
     goals = [] if compiled is None else list(islice(_goals(grammar.schema, grammar.schema), MAX_GOALS))
     found: dict[str, Example] = {}
@@ -136,6 +154,22 @@ def _covering(grammar: Drawn, count: int, draw: random.Random) -> tuple[dict[str
         if text is not None:
             found.setdefault(text, Example(text, f"{where or '(root)'} {words}"))
     return found, goals
+
+
+def _uniform(grammar: Drawn, compiled: CompiledSchema | None, draw: random.Random) -> Iterator[str] | None:
+    """Return all texts of a finite language in random order, and of a value only one; None: it is not counted."""
+    one = grammar
+    try:
+        if compiled is not None:  # in one order of members, and one white space
+            space: Whitespace = "compact" if compiled.options.whitespace == "flexible" else compiled.options.whitespace
+            options = replace(compiled.options, property_order="schema", whitespace=space)
+            one = grammar._of_schema(grammar.schema, options)
+        texts = shuffled(cast("Program", own_program(one)), draw, is_json=compiled is not None)
+    except (ToolGrammarError, RecursionError):
+        return None
+    if texts is None or compiled is None:
+        return texts
+    return (text for text in texts if is_plainest(text, one.matches))
 
 
 def edits(value: Any, where: str = "") -> Iterator[tuple[str, str, Any]]:
@@ -281,6 +315,10 @@ def _unused(members: Mapping[str, Any]) -> str:
 def _list(schema: Mapping[str, Any], keyword: str) -> list[Any]:
     value = schema.get(keyword)
     return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _sorted(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)
 
 
 def _short(value: Any) -> str:

@@ -692,8 +692,8 @@ class Grammar:
 
     def examples(self, n: int, seed: int = 0, *, cover: bool = True) -> list[Example]:
         """Return at most ``n`` different texts: the shortest, then a shortest one for each thing that the schema says
-        of values (enum values, optional members, options of unions, bounds), then random ones. Equal seeds draw
-        equally.
+        (enum values, optional members, options of unions, bounds), then random ones. Those of a finite language, with
+        at most 2**64 texts, are uniform: values of JSON are counted, however spelled. Equal seeds draw equally.
 
         Args:
             n: how many. If it is less than what can be shown, a random part of that is shown.

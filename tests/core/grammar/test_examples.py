@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, ToolGrammarError
+from toolgrammar.core.grammar.comparison import own_program
+from toolgrammar.core.grammar.counting import shuffled
 from toolgrammar.core.validation import Validator
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "data" / "maskbench-dev.jsonl.gz"
@@ -78,13 +82,98 @@ def test_equal_seeds_draw_equally() -> None:
         texts = [each.text for each in grammar.examples(count)]
         assert len(texts) == len(set(texts)) == count
     assert {each.shows for each in grammar.examples(5, cover=False)} == {"random"}
-    with pytest.raises(GrammarError, match="the number of examples is -1"):
-        grammar.examples(-1)
+    for cover in (True, False):
+        with pytest.raises(GrammarError, match="the number of examples is -1"):
+            grammar.examples(-1, cover=cover)
 
 
 def test_a_finite_language_ends() -> None:
     """A language with fewer texts than asked for gives those."""
     assert sorted(each.text for each in Grammar.from_json_schema({"enum": [1, 2]}).examples(50)) == ["1", "2"]
+
+
+TENTHS = [number / 10 if number % 10 else number // 10 for number in range(-20, 31)]
+
+#: Finite schemas, each with values among which are all of it.
+FINITE: list[tuple[Any, list[Any]]] = [
+    (
+        {"enum": ["a", 1, 1.5, {"b": [1, 2]}, "\u00e9", "/", "\x7f"]},
+        ["a", 1, 1.5, {"b": [1, 2]}, "\u00e9", "/", "\x7f"],
+    ),
+    ({"type": "integer", "minimum": -3, "exclusiveMaximum": 12}, list(range(-20, 20))),
+    ({"type": "number", "minimum": -1, "maximum": 2, "multipleOf": 0.5}, TENTHS),
+    ({"type": "string", "pattern": '^["/\\\\\\n\\u{1F600}a\u00e9]?$'}, ["", *'"/\\\na\u00e9\U0001f600bc']),
+    (
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "maxItems": 3, "uniqueItems": True},
+        [list(each) for size in range(4) for each in product([1, 2, 3], repeat=size)],
+    ),
+    (
+        {"properties": {name: {"type": ["boolean", "null"]} for name in "abc"}, "type": "object", "required": ["a"]},
+        [
+            {name: value for name, value in zip("abc", each, strict=True) if value != 0.5}
+            for each in product([True, False, None, 0.5], repeat=3)
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "values_of"), FINITE)
+@pytest.mark.parametrize(
+    "options", [{}, {"property_order": "any", "whitespace": "flexible"}, {"whitespace": "compact"}]
+)
+def test_a_finite_language_is_drawn_by_counting(schema: Any, values_of: list[Any], options: Any) -> None:
+    """All values are drawn, each once, however they may be spelled; and a few are different ones of them."""
+    judge = Validator(schema)
+    expected = sorted(map(json.dumps, filter(judge.is_valid, values_of)))
+    grammar = Grammar.from_json_schema(schema, additional_properties=False, **options)
+    for cover in (True, False):
+        every = grammar.examples(len(expected) + 5, cover=cover)
+        assert sorted(json.dumps(value) for value in values(every)) == expected
+        assert all(grammar.matches(each.text) for each in every)
+        some = grammar.examples(len(expected) // 2, 7, cover=cover)
+        assert len({json.dumps(value) for value in values(some)}) == len(expected) // 2
+
+
+class Chosen(random.Random):
+    """A source whose first number is chosen."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__(0)
+        self.first: int | None = first
+
+    def randrange(self, *bounds: Any) -> int:
+        """Return the chosen number, once."""
+        first, self.first = self.first, None
+        return super().randrange(*bounds) if first is None else first
+
+
+def test_each_text_of_a_finite_language_is_equally_likely() -> None:
+    """Each number below the count is another text: a uniform number is a uniform text."""
+    program = own_program(Grammar.from_regex("(ab?|[x-z]{0,2}){1,2}"))
+    assert program is not None
+    texts = list(shuffled(program, random.Random(1), is_json=False) or ())
+    first = {next(shuffled(program, Chosen(number), is_json=False) or iter(())) for number in range(len(texts))}
+    assert first == set(texts)
+    assert len(first) == len(texts) > 100
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": "integer"},
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"items": {"$ref": "#"}, "type": "array"},
+        WEATHER,
+    ],
+)
+def test_what_is_not_counted_is_drawn_as_before(schema: Any) -> None:
+    """Texts without an end in length, and numbers that only their digits bound, are drawn by what the schema says."""
+    grammar = Grammar.from_json_schema(schema)
+    program = own_program(grammar)
+    assert program is not None
+    assert shuffled(program, random.Random(0), is_json=True) is None
+    assert grammar.examples(3)
 
 
 def test_grammars_of_texts() -> None:

@@ -1,0 +1,107 @@
+"""Texts of a finite language by counting: all of them in random order, each order as likely as the others.
+
+The automaton is deterministic, so each text is one path, and the paths from a state are counted exactly. A JSON value
+counts once, however it may be spelled: paths keep to plain spellings (`_PLAIN`), and of the few spellings of a value
+that are left, `is_plainest` has one.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from ..automaton.encoding import REFUSED
+from ..automaton.lazy_dfa import Program
+from ..basics.pauses import pause
+from ..regex.compile import regex_term
+
+#: Maximum number of texts of a language that counts as finite (an integer without bounds has more: those of 30 digits),
+#: and of steps of its automaton.
+MAX_TEXTS, MAX_STEPS = 2**64, 50_000
+
+#: JSON without escapes of what needs none, and without zeros at the end of a fraction, but for that of 1.0.
+_STRING = r'"([^"\\]|\\["\\bfnrt]|\\u(00[01]|d[89a-f][0-9a-f])[0-9a-f])*"'
+_NUMBER = r"(-?(0|[1-9][0-9]*)(\.(0|[0-9]*[1-9]))?([eE][+-]?[0-9]+)?)?"
+_PLAIN = rf'{_NUMBER}(({_STRING}|[^"0-9.-]){_NUMBER})*'
+
+#: A state of the automaton, and one of that of `_PLAIN`, if texts are JSON; and the steps of each by bytes.
+Pair = tuple[int, int]
+Steps = dict[Pair, list[tuple[int, Pair]]]
+
+
+@cache
+def _plain() -> Program:
+    return Program(lambda nodes: nodes.text(regex_term(nodes.terms, _PLAIN, whole=True)))
+
+
+def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Iterator[str] | None:
+    """Return all texts of a program in random order, each once; None: there are too many, or they cannot be counted.
+
+    Args:
+        program: one that is not empty, in a store of its own.
+        source: of the randomness.
+        is_json: leave out what is not in a plain spelling.
+    """
+    plain = _plain() if is_json else None
+    begin = program.start, REFUSED if plain is None else plain.start
+    steps: Steps = {}
+    counts: dict[Pair, int] = {}
+    left = MAX_STEPS
+    stack = [begin]
+    while stack:
+        pair = stack[-1]
+        if pair in counts:
+            stack.pop()
+        elif pair in steps:
+            counts[pair] = program.automaton.accepts(pair[0]) + sum(counts[after] for _, after in steps[pair])
+        else:
+            found = steps[pair] = list(_following(program, plain, pair))
+            left -= len(found) + 1
+            if left < 0 or any(after[0] < REFUSED or (after in steps and after not in counts) for _, after in found):
+                return None  # or what may follow depends on the text so far; or texts go in circles
+            stack += [after for _, after in found if after not in counts]
+    return _drawn(program, begin, steps, counts, source) if counts[begin] <= MAX_TEXTS else None
+
+
+def _following(program: Program, plain: Program | None, pair: Pair) -> Iterator[tuple[int, Pair]]:
+    pause()
+    for byte in program.automaton.following(pair[0]):
+        beside = pair[1]
+        if plain is not None:
+            with plain.lock:
+                beside = plain.automaton.step(beside, byte)
+        if plain is None or beside != REFUSED:
+            yield byte, (program.automaton.step(pair[0], byte), beside)
+
+
+def _drawn(
+    program: Program, begin: Pair, steps: Steps, counts: dict[Pair, int], source: random.Random
+) -> Iterator[str]:
+    moved: dict[int, int] = {}
+    for place in range(counts[begin]):  # a shuffle that keeps only what it moved (Fisher and Yates)
+        chosen = source.randrange(place, counts[begin])
+        number = moved.get(chosen, chosen)
+        moved[chosen] = moved.pop(place, place)
+        pair, text = begin, bytearray()
+        while number or not program.automaton.accepts(pair[0]):
+            number -= program.automaton.accepts(pair[0])
+            for byte, after in steps[pair]:  # noqa: B007
+                if number < counts[after]:
+                    break
+                number -= counts[after]
+            text.append(byte)
+            pair = after
+        yield text.decode("utf-8", "replace")
+
+
+def is_plainest(text: str, matches: Callable[[str], bool]) -> bool:
+    """Return False if a language has a plainer spelling of a JSON value: 0 for -0.0, a character for its escape."""
+
+    def number(said: str) -> float:
+        value = float(said)
+        return int(value) if value.is_integer() else value
+
+    plainest = json.dumps(json.loads(text, parse_float=number), ensure_ascii=False)
+    return plainest == text or not matches(plainest)
