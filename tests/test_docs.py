@@ -243,7 +243,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.models.decisions", "MAX_LEVELS"),
         ("core.models.decisions", "MAX_ORDERS"),
         ("core.models.llama_cpp.backend", "DEFAULT_WINDOW"),
-        ("core.models.remote.model", "DEFAULT_WINDOW"),
+        ("core.models.remote.asking", "DEFAULT_WINDOW"),
         ("core.models.remote.transport", "MAX_BODY"),
         ("core.vocabulary.disk_cache", "MAX_FILES"),
         ("core.validation", "MAX_SECONDS"),
