@@ -2,8 +2,8 @@
 
     python -m benchmarks engines/local_engines DATA onnx:FOLDER [--beside hf:FOLDER] [--requests 200]
 
-Each request of the Berkeley Function Calling Leaderboard is answered greedily by one required call. The text
-must be in the grammar, and each call must validate under its schema with the ``jsonschema`` library; a call that the
+Each request of the Berkeley Function Calling Leaderboard is answered greedily by one required call, which
+must validate under its schema with the ``jsonschema`` library; a call that the
 budget closed is counted as cut, and is checked like all others. With ``--beside`` the tokens of both models are
 compared. At the first difference the tie is measured: the distance of the two logits under each model, which is
 rounding if it is below ``--tie``. The exit code is 1 if a call is invalid, or if answers differ by more.
@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_validity import failures
+from benchmarks.formats.formats_validity import judge
 from benchmarks.shared.data import rows
 from toolgrammar.core import ContextOverflowError, Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.tools import ToolSet
@@ -101,7 +101,7 @@ def main(
             print(request["id"], type(error).__name__, error)
             continue
         one = made[0]
-        problems = list(failures(one, tools, request["functions"], "required"))
+        problems = judge(tools, one)
         bad += len(problems)
         for problem in problems:
             print(request["id"], problem[:300])

@@ -24,7 +24,7 @@ import jsonschema
 from benchmarks.shared.data import rows
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.pool import Counts, count
-from toolgrammar.core import ToolGrammarError, Vocabulary
+from toolgrammar.core import Generation, ToolGrammarError, Vocabulary
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, close_objects
 from toolgrammar.tools.formats import format_names, get_format
@@ -57,8 +57,8 @@ class Outcome(Counts):
     refused: Counter[str] = field(default_factory=Counter)
 
 
-def judge(tools: ToolSet, generation: Any) -> list[str]:
-    """What is wrong with a turn."""
+def judge(tools: ToolSet, generation: Generation) -> list[str]:
+    """What is wrong with a turn in which a call was required, each with its kind before a colon."""
     if not generation.tool_calls or generation.text:
         return [f"no calls, or text beside them: {generation.raw!r}"]
     wrong = []

@@ -1,7 +1,6 @@
 """The server under hostile and honest load at once: does it answer, how much slower, and does it end?
 
     python -m benchmarks servers/server_attack [--seconds 120] [--rounds 4] [--hostile 5] [--small 50]
-    python -m benchmarks servers/server_attack --memory [--seconds 1800]
 
 Starts ``toolgrammar serve embedded`` on the loopback interface. Small clients ask for one call of a small tool, each
 again as soon as it is answered, a third of them streamed; each call is checked against the tool's schema. In each round
@@ -16,10 +15,6 @@ times a second all the while. After each hostile part all its clients leave, and
 them runs. At the end, the server gets SIGTERM while hostile and small requests run.
 
 Each group of clients is a process of its own, so that one does not wait for another's interpreter.
-
-With ``--memory``, the resident memory of the server is sampled instead, while four clients send schemas that no one has
-sent before, in all forms in which a request can have one: hostile ones and honest ones by turns, with short and long
-answers.
 """
 
 from __future__ import annotations
@@ -32,13 +27,10 @@ import multiprocessing
 import os
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -66,25 +58,14 @@ VALID = Draft202012Validator(TOOL["function"]["parameters"])
 PATIENCE = 60.0
 
 #: A pattern of three languages with thousands of states each, any combination of which may be the present one.
-COMBINED = "^(?=[a-z]*{}[a-z]{{30}}b)(?=[a-z]*{}[a-z]{{30}}d)(?=[a-z]*{}[a-z]{{25}}f)[a-z]*$"
-
-#: Parts of honest schemas.
-HONEST: list[dict[str, Any]] = [
-    {"type": "string", "description": "What the user asked for."},
-    {"type": "integer", "minimum": 0, "maximum": 500},
-    {"enum": ["red", "green", "blue"]},
-    {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"},
-    {"type": "array", "items": {"type": "string", "maxLength": 20}, "uniqueItems": True},
-    {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}, "done": {"type": "boolean"}}},
-]
+COMBINED = "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"
 
 
-def hostile_parameters(number: int | None = None) -> dict[str, dict[str, Any]]:
-    """Return schemas of a tool's parameters, by kind; those of a number have their own names, words and patterns."""
-    mark = "" if number is None else f"{number}"
+def hostile_parameters() -> dict[str, dict[str, Any]]:
+    """Return schemas of a tool's parameters, by kind."""
 
     def tool(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": "object", "properties": {f"x{mark}": schema}, "required": [f"x{mark}"], **more}
+        return {"type": "object", "properties": {"x": schema}, "required": ["x"], **more}
 
     def references(keyword: str) -> dict[str, Any]:
         levels = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 6} for n in range(8)}
@@ -101,20 +82,16 @@ def hostile_parameters(number: int | None = None) -> dict[str, dict[str, Any]]:
         {"type": "object", "required": [f"p{i}"], "properties": {f"p{i}": {"type": "integer"}, "x": {"const": i}}}
         for i in range(60)
     ]
-    names = [f"{n * 7_919 % 99_991:05d}-{'x' * (n % 17)}{mark}" for n in range(20_000)]
-    many = {
-        f"p{n}{mark}": {"type": "string", "pattern": f"^{mark}[a-{chr(98 + n % 24)}]{{1,{n % 90 + 9}}}$"}
-        for n in range(2_000)
-    }
-    letters = "ace" if number is None else "".join(chr(97 + number // 26**n % 26) for n in range(3))
+    names = [f"{n * 7_919 % 99_991:05d}-{'x' * (n % 17)}" for n in range(20_000)]
+    many = {f"p{n}": {"type": "string", "pattern": f"^[a-{chr(98 + n % 24)}]{{1,{n % 90 + 9}}}$"} for n in range(2_000)}
     return {
         **{f"references in {keyword}": references(keyword) for keyword in ("anyOf", "allOf", "oneOf")},
         "nested oneOf": tool(nested),
         "objects in oneOf": tool({"oneOf": objects}),
         "members in members": tool(members),
         "arrays of two kinds": tool({"type": "array", "oneOf": both}),
-        "counts in counts": tool({"type": "string", "pattern": f"^{mark}(([a-z]{{1,100}}){{1,100}}){{1,100}}$"}),
-        "patterns together": tool({"type": "string", "pattern": COMBINED.format(*letters)}),
+        "counts in counts": tool({"type": "string", "pattern": "^(([a-z]{1,100}){1,100}){1,100}$"}),
+        "patterns together": tool({"type": "string", "pattern": COMBINED}),
         "names by patterns": tool(
             {"type": "object", "patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86400}}}
         ),
@@ -136,26 +113,6 @@ def hostile_bodies() -> list[bytes]:
     fields = {f"unknown_{n}": 0 for n in range(200_000)}
     bodies.append({**asked("hi"), **fields})
     return [*(json.dumps(body).encode() for body in bodies), b"[" + b"[]," * 1_390_000 + b"[]]"]
-
-
-def new_bodies(client: int) -> Iterator[bytes]:
-    """Return the bodies of a client that repeats no schema: of two clients one is hostile, and one is honest."""
-    for turn in itertools.count():
-        number = 4 * turn + client
-        if client % 2:
-            hostile = hostile_parameters(number)
-            parameters = list(hostile.values())[turn % len(hostile)]
-        else:
-            properties = {f"field_{number}_{at}": HONEST[(turn + at) % len(HONEST)] for at in range(1 + turn % 7)}
-            parameters = {"type": "object", "properties": properties, "required": list(properties)[:2]}
-        if turn // 2 % 2:
-            tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
-            more: dict[str, Any] = {"tools": [tool], "tool_choice": "required"}
-        else:
-            schema = {"name": "answer", "schema": parameters}
-            more = {"response_format": {"type": "json_schema", "json_schema": schema}}
-        length = 60 if turn % 5 else 1_000
-        yield json.dumps({**asked("hi"), **more, "temperature": 1.0, "max_tokens": length, "seed": turn}).encode()
 
 
 def asked(text: str) -> dict[str, Any]:
@@ -211,11 +168,10 @@ async def work(url: str, kind: str, clients: int, seconds: float) -> list[tuple[
     hostile = itertools.cycle(hostile_bodies()) if kind == "hostile" else None
 
     async def loop(number: int) -> None:
-        new = new_bodies(number) if kind == "new" else None
         for turn in itertools.count(number):
             if time.monotonic() >= end:
                 return
-            body = next(new or hostile or iter([small_body(turn)]))
+            body = next(hostile) if hostile else small_body(turn)
             left = end - time.monotonic()
             limit = 1.0 if hostile is not None and turn % 2 else PATIENCE
             result = await send(client, body, min(limit, left))
@@ -314,45 +270,11 @@ def start(port: int) -> subprocess.Popen[bytes]:
     raise SystemExit("the server does not start")
 
 
-def resident_mb(process: int) -> float:
-    """Return the resident memory of a process (Linux)."""
-    pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def measure_memory(url: str, server: int, clients: Group, seconds: float) -> dict[str, Any]:
-    """Return the resident memory of the server under schemas that no one has sent before, sampled each second."""
-    clients.begin("small", 2, 3.0)
-    clients.end()
-    begin, start = time.monotonic(), resident_mb(server)
-    samples: list[tuple[float, float]] = []
-    clients.begin("new", 4, seconds)
-    while (at := time.monotonic() - begin) < seconds:
-        samples.append((at, resident_mb(server)))
-        time.sleep(1.0)
-    statuses = Counter(status for _, status in clients.end())
-    half = [each for each in samples if each[0] >= seconds / 2]
-    rest = wait_until_free(url, 120)
-    curve = [round(max(mb for at, mb in samples if part <= 20 * at / seconds < part + 1)) for part in range(20)]
-    return {
-        "seconds": seconds,
-        "requests": dict(statuses),
-        "start_mb": round(start),
-        "peak_mb": round(max(mb for _, mb in samples)),
-        "last_half_mean_mb": round(statistics.fmean(mb for _, mb in half)),
-        "last_half_mb_a_minute": round(60 * statistics.linear_regression(*zip(*half, strict=True)).slope, 2),
-        "freed_s": rest,
-        "after_mb": round(resident_mb(server)),
-        "peak_mb_by_twentieths": curve,
-    }
-
-
 def main(
     seconds: float = 120,
     rounds: int = 4,
     hostile: int = 5,
     small: int = 50,
-    memory: bool = False,
     keep: bool = False,
 ) -> None:
     """Run the load, and print what was seen.
@@ -361,19 +283,12 @@ def main(
         seconds: of hostile load, in all rounds together
         hostile: hostile clients
         small: small clients
-        memory: sample the memory under ever-new schemas instead
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     server = start(port)
-    if memory:
-        found = measure_memory(url, server.pid, Group(url), seconds)
-        server.terminate()
-        server.wait(90)
-        show("server_memory", found, keep=keep)
-        return
     result = attack(url, server, seconds, rounds, hostile, small)
     show("server_attack", result, keep=keep)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -29,13 +30,23 @@ from typing import Any
 import httpx
 
 from benchmarks.engines.engine_models import smollm2
-from benchmarks.servers.serving import SCHEMA, prompts
 from benchmarks.shared.data import is_valid
 from benchmarks.shared.results_io import show
 from benchmarks.shared.workers import processor_seconds
 from toolgrammar.core.models.published import PUBLISHED
 
 PORT = 8077
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 40},
+        "days": {"type": "integer", "minimum": 1, "maximum": 99},
+        "unit": {"enum": ["celsius", "fahrenheit"]},
+        "remark": {"type": "string", "maxLength": 60},
+    },
+    "required": ["city", "days", "unit", "remark"],
+    "additionalProperties": False,
+}
 #: llama.cpp's server in a process of its own.
 LLAMA = """
 import sys, time
@@ -44,6 +55,13 @@ from benchmarks.servers.remote_servers import llama_server
 with llama_server(1, HERMES, 16, int(sys.argv[1])):
     time.sleep(1e6)
 """
+
+
+def prompts(count: int) -> list[str]:
+    """Prompts of about a hundred tokens, different from the first on."""
+    draw = random.Random(0)
+    words = ("weather", "forecast", "city", "temperature", "please", "tell", "wind", "rain", "compare", "average")
+    return [f"{number} " + " ".join(draw.choice(words) for _ in range(80)) for number in range(count)]
 
 
 @contextmanager

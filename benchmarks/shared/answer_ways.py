@@ -62,7 +62,7 @@ def cases(path: Path, count: int) -> Iterator[Case]:
                 tools = ToolSet.from_any(one["functions"])
                 tools.grammar(tool_choice="required")
             except ToolGrammarError:
-                continue  # an unsupported schema is the business of bfcl_validity.py
+                continue
             yield Case(one["id"], one["question"][0][-1]["content"], tools, one["answers"][0])
 
 
@@ -320,13 +320,13 @@ def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
     """Return the way of masking the model's logits with a peer's processor for transformers."""
     import torch
 
-    from benchmarks.engines.decoding import PEERS
+    from benchmarks.shared.processors import PEERS
 
     backend = model.backend
-    peer = PEERS[name](backend)
+    make = PEERS[name](backend)
 
     def write(bench: Bench, case: Case) -> Sheet:
-        processor = peer.processor(case.tools)
+        processor = make(case.tools)
         prompt = backend.encode_prompt(conversation(case), case.tools.to_openai(), case.tools.prompt(bench.format))
         session = backend.start()
         written: list[int] = []

@@ -136,28 +136,6 @@ def masks(result: Result) -> str:
     return "\n\n".join(parts)
 
 
-SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
-
-
-@shows("over_constraint", whole=True)
-def over_constraint(result: Result) -> str:
-    """Valid texts that masks forbid: texts refused, and prefixes forbidden."""
-    engines: Mapping[str, Any] = result["engines"]
-    texts = next(iter(engines.values()))["spellings"]
-
-    def both(each: Mapping[str, float]) -> str:
-        return f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}"
-
-    columns: dict[str, Column] = {
-        "schemas compiled": "schemas_compiled",
-        "single, of these": lambda found: both(found["own_single"]),
-    }
-    for name in SPELLINGS:
-        columns[f"{name} ({texts[name]['texts']:,} texts)"] = lambda found, name=name: both(found["spellings"][name])
-    head = f"{result['schemas']:,} schemas with valid instances, shares of the {result['common']:,} that all compile; "
-    return machine_first(result, records(engines, columns, "texts refused / prefixes forbidden"), head)
-
-
 #: Verdicts about a schema, as `verdicts.py` counts them.
 VERDICTS = {"right": "right", "too_strict": "valid refused", "too_lax": "invalid accepted", "refused": "refused"}
 
@@ -633,16 +611,6 @@ def _engines(result: Result) -> str:
     return ", ".join(f"{name} {version}" for name, version in result["engines"].items())
 
 
-@shows("serving", whole=True)
-def serving(result: Result) -> str:
-    """Requests at the same time."""
-    columns: dict[str, Column] = {**plain("engine", "what"), "requests at once": "at_once"}
-    columns["tokens a second of processor time"] = lambda row: figures(row["tokens"] / row["seconds"])
-    columns["forward passes"] = lambda row: row.get("passes", "")
-    head = f"{result['requests']} requests, {result['parameters'] / 1e6:.0f} million weights; {where(result)}, "
-    return f"{head}{_engines(result)}.\n\n{records(result['measures'], columns)}"
-
-
 @shows("serving_http")
 def serving_http(result: Result) -> str:
     """Servers over HTTP with the same model."""
@@ -684,58 +652,6 @@ def server_attack(result: Result) -> str:
         f"SIGTERM under attack: {'it did not end' if end is None else f'{end} s to the end'}; "
         f"{result['peak_memory_mb']:,} MB at most."
     )
-
-
-@shows("server_memory")
-def server_memory(result: Result) -> str:
-    """The resident memory of a server under ever-new schemas."""
-    columns: dict[str, Column] = {
-        "start, MB": "start_mb",
-        "peak, MB": "peak_mb",
-        "mean of the last half, MB": "last_half_mean_mb",
-        "slope of the last half, MB a minute": "last_half_mb_a_minute",
-        "after, MB": "after_mb",
-    }
-    return (
-        f"4 clients, {result['seconds'] / 60:.0f} minutes, {sum(result['requests'].values()):,} requests.\n\n"
-        f"{records([result], columns)}\n\n"
-        f"Peaks of the twentieths of the time, in MB: {', '.join(map(str, result['peak_mb_by_twentieths']))}."
-    )
-
-
-@shows("decoding", whole=True)
-def decoding(result: Result) -> str:
-    """Whole generations: forward passes, time, and the engine's share of it."""
-
-    def part(row: Result, seconds: float) -> str:
-        return f"{seconds / row['seconds']:.1%}" if row["forward"] > 0 else ""
-
-    columns: dict[str, Column] = {
-        "model": "model",
-        "way": "name",
-        "calls": lambda row: "" if row["name"].endswith("free") else row["calls"],
-        "tokens": "tokens",
-        "forward passes": "passes",
-        "tokens per pass": lambda row: row["tokens"] / max(1, row["passes"]),
-        "ms per token": lambda row: f"{row['seconds'] / max(1, row['tokens']) * 1e3:.1f}",
-        "engine": lambda row: part(row, row["seconds"] - row["forward"] - row["sampler"]),
-        "sampler": lambda row: part(row, row["sampler"]),
-    }
-    refused = f"\n\nRefused: {'; '.join(result['refused'])}." if result["refused"] else ""
-    head = f"{result['parameters'] / 1e6:.1f} million parameters; "
-    return machine_first(result, records(result["rows"], columns), head) + refused
-
-
-@shows("numpy_model", whole=True)
-def numpy_model(result: Result) -> str:
-    """What a model costs that NumPy runs."""
-    loading = f"loaded in {result['load_seconds']:.1f} s, at most {result['peak_mb']:.0f} MB of memory in all"
-    columns: dict[str, Column] = {
-        f"reading {result['prompt']} tokens, tokens/s": lambda row: f"{row['read_per_second']:.0f}",
-        "writing after them, tokens/s": lambda row: f"{row['written_per_second']:.0f}",
-    }
-    head = f"{result['model']}, one thread, {loading}; processor time; "
-    return machine_first(result, records(result["ways"], columns, "kernel"), head)
 
 
 # -- growth --------------------------------------------------------------------------------------------------------
