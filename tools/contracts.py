@@ -26,23 +26,28 @@ Verdict = Literal["same", "compatible", "breaks", "undecided", "added", "removed
 BREAKING: tuple[Verdict, ...] = ("breaks", "removed")
 
 
+#: What breaks.
+Kind = Literal["call", "result", "value"]
+
+
 @dataclass(frozen=True)
 class Broken:
-    """A call or a result that was fine and is not any more.
+    """A call, a result or a value that was fine and is not any more.
 
     Attributes:
-        kind: ``"call"``: the new tool refuses it; ``"result"``: the new tool may give it, and the old one could not.
-        text: the arguments, or the result, as JSON; the smallest ones. None: no particular one.
+        kind: ``"call"``: the new tool refuses it; ``"result"``: the new tool may give it, and the old one could not;
+            ``"value"``: of JSON Schemas, the new one refuses it.
+        text: the arguments, the result or the value, as JSON; the smallest ones. None: no particular one.
         reason: why it is refused, with its place in the value.
     """
 
-    kind: Literal["call", "result"]
+    kind: Kind
     text: str | None
     reason: str
 
     @property
     def value(self) -> Any:
-        """The arguments or the result; None also where there is no particular one."""
+        """The arguments, the result or the value; None also where there is no particular one."""
         return None if self.text is None else json.loads(self.text)
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,11 +132,13 @@ class Contract:
         name: its name.
         arguments: what it takes.
         result: what it gives; None: it does not say; an error: that cannot be read.
+        kind: what its arguments are: ``"value"`` if they are those of a JSON Schema, and of no tool.
     """
 
     name: str
     arguments: Any
     result: Any = None
+    kind: Kind = "call"
 
 
 def contract_of(tool: Tool, *, is_open: bool) -> Contract:
@@ -172,7 +179,7 @@ def compared_contracts(old: Iterable[Contract], new: Iterable[Contract], *, form
 
 def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
     """Return what became of one tool."""
-    calls = _Side("call", old.arguments, new.arguments, formats)
+    calls = _Side(old.kind, old.arguments, new.arguments, formats)
     sides = [calls]
     breaks = [*calls.breaks]
     if old.result is not None and new.result is None:
@@ -197,7 +204,7 @@ class _Side:
         is_same: there are neither.
     """
 
-    def __init__(self, kind: Literal["call", "result"], first: Any, second: Any, formats: bool) -> None:
+    def __init__(self, kind: Kind, first: Any, second: Any, formats: bool) -> None:
         self.breaks: list[Broken] = []
         self.gains: str | None = None
         self.undecided: list[ToolGrammarError] = []

@@ -6,12 +6,13 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from .output import fail, located
+from .siblings import Reader, bundled, in_folder
 from .source import SYNTAXES, Source, executed, is_url, load, read_json
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def contracts_of(name: str) -> ToolSet | Any:
 
     try:
         value = _read(name)
-        if isinstance(value, (ToolSet, bool)) or _is_schema(value):
+        if _is_schema(value):
+            return bundled(value, _siblings(name))
+        if isinstance(value, (ToolSet, bool)):
             return value
     except ToolGrammarError as error:
         fail(f"{name}: {located(error)}", error.hint)
@@ -134,7 +137,7 @@ def _of_file(path: Path) -> Any:
 
 def _of_revision(revision: str, file: str) -> Any:
     """Return the tools of a file as a revision of git has it; what a Python file imports is that of today."""
-    shown = subprocess.run(["git", "show", f"{revision}:{file}"], capture_output=True, check=False)
+    shown = _shown(revision, file)
     if shown.returncode:
         said = shown.stderr.decode("utf-8", "replace").strip().splitlines()
         fail(f"{revision}:{file} cannot be read: {said[0] if said else 'git failed'}", _HINT)
@@ -142,6 +145,23 @@ def _of_revision(revision: str, file: str) -> Any:
         path = Path(folder) / Path(file).name
         path.write_bytes(shown.stdout)
         return _of_file(path) if path.suffix != ".json" else _loaded(str(path))
+
+
+def _siblings(name: str) -> Reader:
+    """Return the reader of the files beside one that a user names, of the same revision of git."""
+    if Path(name).exists() or (revision := _REVISION.fullmatch(name)) is None:
+        return in_folder(Path(name).parent)
+
+    def read(file: str) -> Any:
+        path = (PurePosixPath(revision[2]).parent / file).as_posix()
+        shown = _shown(revision[1], path)
+        return None if shown.returncode else read_json(path, shown.stdout.decode("utf-8", "replace"), _HINT)
+
+    return read
+
+
+def _shown(revision: str, file: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "show", f"{revision}:{file}"], capture_output=True, check=False)
 
 
 def _http_client(url: str) -> Any:

@@ -61,7 +61,8 @@ def _changes(old: str, new: str, formats: bool) -> ToolChanges:
         fail(f"{(old, new)[which]} is a JSON Schema, and {(new, old)[which]} has tools", "compare two of a kind")
     if all(are_tools):
         return sides[0].compare(sides[1], formats=formats)
-    return compared_contracts([Contract(_SCHEMA, sides[0])], [Contract(_SCHEMA, sides[1])], formats=formats)
+    before, after = (Contract(_SCHEMA, side, kind="value") for side in sides)
+    return compared_contracts([before], [after], formats=formats)
 
 
 def _show(changes: ToolChanges) -> None:
@@ -88,7 +89,7 @@ def _lines(change: ToolChange) -> list[str]:
     """Return what is said of a change, line by line."""
     lines = []
     for broken in change.breaks:
-        said = "breaks this call" if broken.kind == "call" else "may give this result"
+        said = "may give this result" if broken.kind == "result" else f"breaks this {broken.kind}"
         lines.append(broken.reason if broken.text is None else f"{said}: {shown_json(broken.value)}")
         if broken.text is not None:
             lines.append(f"    {broken.reason}")

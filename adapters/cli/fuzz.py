@@ -26,7 +26,8 @@ def fuzz(
     server: Annotated[
         str,
         typer.Argument(
-            help="The command of an MCP server, which is executed, or its URL; or the file of an OpenAPI document."
+            help="The command of an MCP server, which is executed, or its URL; or the file of an OpenAPI document. The "
+            "command gets PATH, HOME and few other variables; give more in it: 'env NAME=VALUE COMMAND'."
         ),
     ],
     url: Annotated[str | None, typer.Option(help="Where the service of an OpenAPI document runs.")] = None,

@@ -163,7 +163,12 @@ def load(name: str) -> Source:
         fail(f"{shown} cannot be read: {error.strerror}", hint if is_url(name) else _NAMES)
     except ValueError as error:
         fail(f"{shown} is not UTF-8: {error}", "save the file as UTF-8")
-    return _read(shown, text, path.suffix)
+    source = _read(shown, text, path.suffix)
+    if name != "-":
+        from .siblings import bundled, in_folder
+
+        source.schema = bundled(source.schema, in_folder(path.parent))
+    return source
 
 
 def is_url(name: str) -> bool:

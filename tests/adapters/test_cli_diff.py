@@ -118,15 +118,69 @@ def test_a_revision_of_git(folder: Path) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
         subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
+    (folder / "whole.json").write_text('{"$ref": "text.json"}', encoding="utf-8")
     git("init", "-q")
     git("add", ".")
     git("commit", "-qm", "first")
     (folder / "one.py").write_text((folder / "two.py").read_text())
     assert invoke("diff", "HEAD:one.py", "one.py")[0] == 1
     assert invoke("diff", "HEAD:two.py", "one.py")[0] == 0
+    (folder / "text.json").write_text('{"type": "string", "maxLength": 2}', encoding="utf-8")
+    assert 'breaks this value: "aaa"' in invoke("diff", "HEAD:whole.json", "whole.json")[1]
     code, _, complaint = invoke("diff", "HEAD:none.json", "old.json")
     assert code == 2
     assert "none.json" in complaint
+
+
+def test_a_schema_breaks_values(folder: Path) -> None:
+    """A JSON Schema has values and no calls, for people and for programs."""
+    assert 'breaks this value: "aaa"' in invoke("diff", "text.json", "short.json")[1]
+    (change,) = json.loads(invoke("diff", "text.json", "short.json", "--json")[1])["tools"]
+    assert change["breaks"][0]["kind"] == "value"
+
+
+@pytest.mark.parametrize("draft", ["", *(f"http://json-schema.org/draft-0{age}/schema#" for age in (4, 6, 7))])
+@pytest.mark.parametrize("identity", [None, "https://example.com/schemas/root.json"])
+def test_references_to_files_of_the_folder(folder: Path, draft: str, identity: str | None) -> None:
+    """Files below the folder of a schema are read where they are referred to, by each other and in circles too."""
+    (folder / "sub").mkdir()
+    said: dict[str, Any] = {"$schema": draft} if draft else {}
+    if identity is not None:
+        said["id" if "draft-04" in draft else "$id"] = identity
+    files = {
+        "root.json": {**said, "$ref": "sub/list.json"},
+        "other.json": {
+            **said,
+            "type": "array",
+            "items": {"$ref": "parts.json#/definitions/some%20count"},
+            "maxItems": 2,
+        },
+        "sub/list.json": {"type": "array", "items": {"$ref": "count.json"}},
+        "sub/count.json": {"$ref": "../parts.json#/definitions/some%20count"},
+        "parts.json": {"definitions": {"some count": {"type": "integer"}, "again": {"$ref": "sub/list.json"}}},
+    }
+    for name, schema in files.items():
+        (folder / name).write_text(json.dumps(schema), encoding="utf-8")
+    code, output, _ = invoke("diff", "root.json", "other.json")
+    assert (code, "breaks this value: [0, 0, 0]" in output) == (1, True)
+    assert invoke("diff", "other.json", "root.json")[0] == 0
+    assert invoke("check", "root.json")[0] == 0
+
+
+def test_references_to_other_files_are_refused(folder: Path) -> None:
+    """What is not below the folder is never read, nor what a link leads to elsewhere; the error says what helps."""
+    (folder / "in").mkdir()
+    (folder / "in" / "link.json").symlink_to(folder / "text.json")
+    for name in ("../text.json", "link.json", str(folder / "text.json"), "https://example.com/text.json", "none.json"):
+        (folder / "in" / "a.json").write_text(json.dumps({"$ref": name}), encoding="utf-8")
+        code, output, _ = invoke("diff", "in/a.json", "text.json")
+        assert code == 3, name
+        assert "put it into a .json file in the same folder or below" in output
+    (folder / "in" / "a.json").write_text('{"$ref": "b.json"}', encoding="utf-8")
+    (folder / "in" / "b.json").write_text("{", encoding="utf-8")
+    code, _, error = invoke("diff", "in/a.json", "text.json")
+    assert code == 2
+    assert "b.json is not JSON" in error
 
 
 def test_a_running_server(folder: Path) -> None:
@@ -205,6 +259,6 @@ def test_objects_of_modules(folder: Path) -> None:
     assert invoke("diff", "contracts_of_tests:Wider", "contracts_of_tests:Old")[0] == 1
     code, output, _ = invoke("diff", "contracts_of_tests:Old", "contracts_of_tests:New")
     assert code == 1
-    assert 'breaks this call: {"number": 0}' in output
+    assert 'breaks this value: {"number": 0}' in output
     assert invoke("diff", "contracts_of_tests:add_all", "contracts_of_tests:add")[0] == 0
     assert invoke("diff", "contracts_of_tests:add", "contracts_of_tests:add_all")[0] == 1

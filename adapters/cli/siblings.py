@@ -1,0 +1,67 @@
+"""Schemas in several files: those that a file refers to, below its folder, become definitions in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import Any
+from urllib.parse import unquote
+
+from .source import read_json
+
+#: Returns the content of a file by its name in the folder; None: there is no such file.
+Reader = Callable[[str], Any]
+
+
+def in_folder(folder: Path) -> Reader:
+    """Return the reader of the JSON files below a folder."""
+
+    def read(name: str) -> Any:
+        path = (folder / name).resolve()
+        if path.suffix != ".json" or not path.is_relative_to(folder.resolve()) or not path.is_file():
+            return None
+        return read_json(str(path), path.read_text(encoding="utf-8-sig"), "check the text with a JSON editor")
+
+    return read
+
+
+def bundled(schema: Any, read: Reader) -> Any:
+    """Return a schema with the files that it and they refer to among its definitions, under their names as ``$id``.
+
+    What is elsewhere stays as it is: nothing is fetched, and a reference to it is refused with the schema.
+    """
+    draft = str(schema.get("$schema", "")) if isinstance(schema, Mapping) else ""
+    is_old = "/draft-0" in draft
+    identity, place = "id" if "/draft-04" in draft else "$id", "definitions" if is_old else "$defs"
+    found: dict[str, Any] = {}
+    pending = [("", schema)]
+    for base, content in pending:
+        for reference in _references(content):
+            name = normpath(join(dirname(base), unquote(reference.partition("#")[0])))
+            if reference[:1] in ("#", "/") or ":" in reference or name.startswith("..") or name in found:
+                continue
+            if isinstance(other := read(name), dict):
+                found[name] = {**_open(other, is_old), identity: name}
+                pending.append((name, other))
+    if not found:
+        return schema
+    known = schema.get(place)
+    return {**_open(schema, is_old), place: {**(known if isinstance(known, Mapping) else {}), **found}}
+
+
+def _open(schema: Any, is_old: bool) -> dict[str, Any]:
+    """Return a schema to which members may be added: before Draft 2019-09 they count for nothing beside ``$ref``."""
+    if not is_old or "$ref" not in schema:
+        return dict(schema)
+    kept = {name: schema[name] for name in ("$schema", "definitions") if name in schema}
+    return {**kept, "allOf": [{"$ref": schema["$ref"]}]}
+
+
+def _references(content: Any) -> Iterator[str]:
+    pending = [content]
+    for part in pending:
+        if isinstance(part, (dict, list)):
+            pending += part.values() if isinstance(part, dict) else part
+        if isinstance(part, dict) and isinstance(reference := part.get("$ref"), str):
+            yield reference
