@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
@@ -33,6 +34,22 @@ EFFORTS: Mapping[str, bool | int] = {
 
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = tuple(name for name, option in OPTIONS.items() if option.setting)
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A policy of a middleware that asks a person about the calls that the policy says."""
+
+    policy: Policy
+
+    @classmethod
+    def of(cls, policy: Any, *others: Any) -> Confirmed:
+        """Return one policy of several; those that are None say nothing."""
+        both = Policy.from_any(policy)
+        for other in others:
+            other = other.policy if isinstance(other, Confirmed) else other
+            both = both if other is None else both & Policy.from_any(other)
+        return cls(both)
 
 
 def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,8 +91,11 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
             raise ModelError(f"tool_format is {options['tool_format']!r}", hint=error.hint) from None
     if "thinking_markers" in options and isinstance(options["thinking_markers"], list):
         options["thinking_markers"] = tuple(options["thinking_markers"])
+    is_asked = isinstance(options.get("policy"), Confirmed)
+    if is_asked:
+        options["policy"] = options["policy"].policy
     params = resolve_params(None, options)
-    if params.policy is not None:
+    if params.policy is not None and not is_asked:
         require_nobody(params.policy, "the framework")
     return params
 
@@ -85,7 +105,7 @@ def require_nobody(policy: Policy, runner: str) -> None:
     if policy.asks_somebody:
         raise PolicyError(
             f"the policy lets a person confirm calls, and {runner} runs calls without asking",
-            hint="leave 'ask' out of it, or use Model.run(approve=...)",
+            hint="leave 'ask' out of it, use Model.run(approve=...), or UnderPolicy of LangChain or Agent Framework",
         )
 
 

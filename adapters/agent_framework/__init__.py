@@ -15,6 +15,6 @@ only, with the reason, as the framework itself marks calls that are in error.
 from __future__ import annotations
 
 from .client import ToolGrammarChatClient
-from .confirm import ConfirmUnsure
+from .confirm import ConfirmUnsure, UnderPolicy
 
-__all__ = ["ConfirmUnsure", "ToolGrammarChatClient"]
+__all__ = ["ConfirmUnsure", "ToolGrammarChatClient", "UnderPolicy"]

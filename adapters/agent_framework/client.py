@@ -93,21 +93,32 @@ class ToolGrammarChatClient(
         _shared.require_known(layers, known, "unknown setting:", inside)
         super().__init__(**layers)
         self.model = self._loaded.name
-        self._sureness: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._calls: OrderedDict[str, tuple[dict[str, Any] | None, tuple[str, ...]]] = OrderedDict()
+
+    @property
+    def policy(self) -> Any:
+        """The policy of its default options, or None."""
+        return self._default_options.get("policy")
 
     def sureness(self, call_id: str) -> dict[str, Any] | None:
         """Return how sure the model was of a recent call, as ``additional_properties["sureness"]`` of its response has
         it (`CallSureness`, with ``least``, the least of its probabilities); None if nothing is known of it: without
         ``exact_choice``, for a model on a server, and for calls before the last 1,024."""
-        return self._sureness.get(call_id)
+        return self._calls.get(call_id, (None,))[0]
+
+    def asked(self, call_id: str) -> tuple[str, ...]:
+        """Return the JSON pointers of the values of a recent call that a policy lets a person confirm (``""``: the call
+        itself); also of a call of which nothing is known, such as one before the last 1,024."""
+        return self._calls.get(call_id, (None, ("",)))[1]
 
     def _told(self, generation: Generation, request: _shared.Request) -> dict[str, Any]:
         """Return what an answer tells beside its contents, and note how sure the model was of its calls."""
         found = told(generation, request)
-        for sure in found.get("sureness", ()):
-            self._sureness[sure["id"]] = sure
-            while len(self._sureness) > MAX_CALLS:
-                self._sureness.popitem(last=False)
+        sureness = {sure["id"]: sure for sure in found.get("sureness", ())}
+        for call in generation.tool_calls:
+            self._calls[call.id] = sureness.get(call.id), call.ask
+            while len(self._calls) > MAX_CALLS:
+                self._calls.popitem(last=False)
         return found
 
     def _inner_get_response(

@@ -13,8 +13,8 @@ reason, and ``response_metadata["cut"]`` says where.
 
 `unsure` lets LangChain's human in the loop look at the calls of which the model was not sure.
 `ToolGrammarDecisions` is a decision model, which LangChain has from ``langchain-core`` 1.8.
-`ValidatedStrategy`, `InjectedArguments` and `AskInstead`, for LangChain's `create_agent`, need the package
-``langchain``; all else needs ``langchain-core``.
+`ValidatedStrategy`, `InjectedArguments`, `AskInstead` and `UnderPolicy`, for LangChain's `create_agent`, need the
+package ``langchain``; all else needs ``langchain-core``.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .confirm import unsure
 
 if TYPE_CHECKING:
     from .agents import ValidatedStrategy
-    from .asking import AskInstead
+    from .asking import AskInstead, UnderPolicy
     from .decisions import ToolGrammarDecisions as ToolGrammarDecisions
     from .injected import InjectedArguments
 
 # ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
-__all__ = ["AskInstead", "ChatToolGrammar", "InjectedArguments", "ValidatedStrategy", "unsure"]
+__all__ = ["AskInstead", "ChatToolGrammar", "InjectedArguments", "UnderPolicy", "ValidatedStrategy", "unsure"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
             "agents": "ValidatedStrategy",
-            "asking": "AskInstead",
+            "asking": "AskInstead UnderPolicy",
             "decisions": "ToolGrammarDecisions",
             "injected": "InjectedArguments",
         },

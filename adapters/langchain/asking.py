@@ -1,24 +1,27 @@
-"""Middleware for LangChain's `create_agent`: a question to the user instead of a call of which the model was not sure.
+"""Middleware for LangChain's `create_agent`: a question to the user instead of a call of which the model was not sure,
+and a person who confirms what a policy leaves to one.
 
 ::
 
-    from toolgrammar.adapters.langchain import AskInstead
+    from toolgrammar.adapters.langchain import AskInstead, UnderPolicy
 
     agent = create_agent(ChatToolGrammar(model=..., exact_choice=True), tools, middleware=[AskInstead(below=0.9)])
+    agent = create_agent(ChatToolGrammar(model=...), tools, middleware=[UnderPolicy("policy.yaml")], checkpointer=...)
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.errors import MissingDependencyError
 
+from .. import _shared
 from .._shared.thresholds import Thresholds
 
 try:
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
     from langchain_core.messages import AIMessage, HumanMessage
 except ImportError as error:
     raise MissingDependencyError(
@@ -26,7 +29,7 @@ except ImportError as error:
         hint="pip install langchain",
     ) from error
 
-__all__ = ["AskInstead"]
+__all__ = ["AskInstead", "UnderPolicy"]
 
 #: What the model is told, beside the call that it was not sure of.
 INSTRUCTION = (
@@ -87,3 +90,65 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
         threshold = self._thresholds.of(call["name"])
         least = next((each["least"] for each in sureness if each["id"] == call["id"]), None)
         return threshold > 1 if least is None else bool(least < threshold)
+
+
+class UnderPolicy(HumanInTheLoopMiddleware[Any, Any, Any]):
+    """Holds an agent of `ChatToolGrammar` to a policy, and asks a person about the calls that the policy lets one
+    confirm: as `HumanInTheLoopMiddleware` does, by an interrupt of LangGraph. A policy of the model holds too.
+
+    Args:
+        policy: a `Policy` of one role, its data, or the path of its file.
+        allowed_decisions: what the person may decide. An edited call is the person's: the policy does not judge it.
+        **more: settings of `HumanInTheLoopMiddleware`.
+
+    Raises:
+        PolicyError: the policy is malformed.
+    """
+
+    def __init__(self, policy: Any, *, allowed_decisions: Sequence[Any] = ("approve", "reject"), **more: Any) -> None:
+        super().__init__({}, **more)
+        self._policy = _shared.Confirmed.of(policy)
+        told: Any = {"description": _described, "when": lambda request: bool(_asked(request.tool_call, request.state))}
+        self.interrupt_on = _OfEachTool({"allowed_decisions": list(allowed_decisions), **told})
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Call the model under the policy."""
+        return handler(self._held(request))
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Call the model under the policy."""
+        return await handler(self._held(request))
+
+    def _held(self, request: Any) -> Any:
+        settings = {**getattr(request.model, "kwargs", {}), **request.model_settings}
+        others = (getattr(request.model, "policy", None), settings.get("policy"))
+        policy = _shared.Confirmed.of(self._policy.policy, *others)
+        return request.override(model_settings={**request.model_settings, "policy": policy})
+
+
+class _OfEachTool(dict[str, Any]):
+    """The same settings for each tool."""
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__()
+        self._settings = settings
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self._settings
+
+    def __missing__(self, name: str) -> Any:
+        return self._settings
+
+
+def _asked(call: Any, state: Any) -> list[str]:
+    """Return the pointers of values of a call that a person is asked about."""
+    for message in reversed(state["messages"]):
+        if any(made["id"] == call["id"] for made in getattr(message, "tool_calls", ())):
+            told = message.response_metadata.get("ask", ())
+            return next((list(each["ask"]) for each in told if each["id"] == call["id"]), [])
+    return [""]
+
+
+def _described(call: Any, state: Any, runtime: Any) -> str:
+    where = ", ".join(filter(None, _asked(call, state))) or "the call"
+    return f"The policy lets a person confirm {where}\n\nTool: {call['name']}\nArgs: {call['args']}"

@@ -23,6 +23,7 @@ from toolgrammar.core.conversation import (
     ReasoningDelta,
     TextDelta,
     TokenWritten,
+    ToolCall,
     Usage,
 )
 from toolgrammar.core.errors import (
@@ -244,8 +245,9 @@ class Answer:
     guarantee: str
     vocabulary: Vocabulary | None = None
 
-    def metadata(self, finish: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
+    def metadata(self, finish: Finish | Generation, cut: Sequence[str], calls: Sequence[ToolCall]) -> dict[str, Any]:
         """Return LangChain's ``response_metadata``."""
+        asked = [{"id": call.id, "ask": list(call.ask)} for call in calls if call.ask]
         reason = finish.reason if isinstance(finish, Finish) else finish.finish_reason
         normalized = {"normalized_finish_reason": _NORMALIZED[reason]} if reason in _NORMALIZED else {}
         unfinished = {"finish_state": "incomplete"} if cut or reason in ("length", "cancelled") else {}
@@ -259,6 +261,7 @@ class Answer:
             "forced_share": _shared.forced_share(finish.usage),
             **finish.details,
             **_shared.beside(finish, cut),
+            **({"ask": asked} if asked else {}),
         }
         return metadata if self.vocabulary is None else {**metadata, "logprobs": _logprobs([])}
 
@@ -267,7 +270,7 @@ class Answer:
         message = generation.message
         usage = usage_of(generation.usage)
         problems = [(call, _shared.problem(call)) for call in message.tool_calls]
-        metadata = self.metadata(generation, _shared.cut_places(message, generation.cut))
+        metadata = self.metadata(generation, _shared.cut_places(message, generation.cut), message.tool_calls)
         if (tokens := _shared.text_tokens(self.vocabulary, generation.tokens, generation.text)) is not None:
             metadata["logprobs"] = _logprobs(tokens)
         answer = AIMessage(
@@ -307,6 +310,7 @@ class Chunks:
         self._blocks = blocks
         self._tokens = None if answer.vocabulary is None else _shared.TextTokens(answer.vocabulary)
         self._cut: list[str] = []
+        self._calls: list[ToolCall] = []
 
     def of(self, event: Event) -> list[ChatGenerationChunk]:
         """Return the chunks of one event."""
@@ -326,6 +330,7 @@ class Chunks:
         if isinstance(event, ArgumentsDelta):
             return _call_chunk(name=None, args=event.text, id=None, index=event.index)
         if isinstance(event, CallEnd):
+            self._calls.append(event.call)
             self._cut += [event.call.name + pointer for pointer in event.call.cut]
             reason = _shared.problem(event.call)
             # LangChain makes a valid call of any streamed arguments that its lenient parser can mend, and a cut call
@@ -335,7 +340,7 @@ class Chunks:
             return _call_chunk(name=None, args=bad, id=None, index=event.index) if bad else []
         if isinstance(event, Finish):
             _shared.require_ended(event)
-            metadata = self._answer.metadata(event, [*event.cut, *self._cut])
+            metadata = self._answer.metadata(event, [*event.cut, *self._cut], self._calls)
             usage = usage_of(event.usage)
             return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
         return []

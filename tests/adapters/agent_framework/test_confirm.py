@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("agent_framework")
 
-from agent_framework import Message
+from agent_framework import Agent, BaseChatClient, Message
 
-from toolgrammar.adapters.agent_framework import ConfirmUnsure, ToolGrammarChatClient
-from toolgrammar.core import ToolGrammarError, load_model
+from toolgrammar.adapters.agent_framework import ConfirmUnsure, ToolGrammarChatClient, UnderPolicy
+from toolgrammar.core import PolicyError, ToolGrammarError, load_model
 from toolgrammar.core.testing import ScriptedModel
 
 RUNS: list[int] = []
@@ -117,3 +117,45 @@ def test_thresholds_are_numbers(options: dict[str, Any]) -> None:
     """Others are errors."""
     with pytest.raises(ToolGrammarError):
         agent_of(**options)
+
+
+ASKS = {"tools": {"transfer": {"amount": ["user", "ask"]}, "look": {"account": {"values": ["a"]}}}}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("said", "approved"), [("Send 10.", None), ("Send some.", True), ("Send some.", False)])
+async def test_what_a_policy_lets_a_person_confirm(said: str, approved: bool | None, stream: bool) -> None:
+    """An approval is asked for a value that only a person allows, and for nothing else; the tool runs if that person
+    approves. A policy of the client holds too."""
+    RUNS.clear()
+    own = {"policy": {"tools": {"*": "free"}}, "max_tokens": 400}
+    client = ToolGrammarChatClient(model=ScriptedModel([LOOK, TRANSFER, "Done."]), default_options=own)
+    agent = client.as_agent(tools=[transfer, look], middleware=[UnderPolicy(ASKS)])
+    session = agent.create_session()
+    response = await run(agent, said, session, stream)
+    if approved is not None:
+        (asked,) = response.user_input_requests
+        assert RUNS == [0] and asked.additional_properties["ask"] == ["/amount"]
+        response = await run(agent, Message("user", [asked.to_function_approval_response(approved)]), session, stream)
+    assert ([0] if approved is False else [0, 10]) == RUNS and response.text == "Done."
+
+
+@pytest.mark.asyncio
+async def test_a_policy_that_asks_needs_somebody_who_does() -> None:
+    """Without the middleware the client refuses it; a call of which nothing is known is asked about."""
+    with pytest.raises(PolicyError, match="confirm"):
+        ToolGrammarChatClient(model=ScriptedModel(["-"]), default_options={"policy": ASKS})
+    client = ToolGrammarChatClient(model=ScriptedModel([TRANSFER]))
+    with pytest.raises(PolicyError, match="confirm"):
+        await client.as_agent(tools=[transfer]).run("Send.", options={"policy": ASKS})
+    assert client.asked("unknown") == ("",)
+
+    class Other(BaseChatClient):
+        """A client that knows no policies."""
+
+        def _inner_get_response(self, **_: Any) -> Any:
+            raise AssertionError
+
+    with pytest.raises(PolicyError, match="client"):
+        await Agent(Other(), tools=[transfer], middleware=[UnderPolicy(ASKS)]).run("Send.")

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from toolgrammar.adapters.langchain import AskInstead, ChatToolGrammar, unsure
-from toolgrammar.core import ToolGrammarError, load_model
+from toolgrammar.adapters.langchain import AskInstead, ChatToolGrammar, UnderPolicy, unsure
+from toolgrammar.core import PolicyError, ToolGrammarError, load_model
 from toolgrammar.core.testing import ScriptedModel
 
 middleware = pytest.importorskip("langchain.agents.middleware", reason="needs langchain")
@@ -134,3 +134,58 @@ def test_the_thresholds_of_questions() -> None:
     for wrong in ({"below": 2}, {"tools": {"send": -1}}):
         with pytest.raises(ToolGrammarError):
             AskInstead(**wrong)
+
+
+def pay(to: str, amount: int) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+PAY = '<tool_call>\n{"name": "pay", "arguments": {"to": "%s", "amount": 5}}\n</tool_call>'
+ASKS = {"tools": {"pay": {"to": ["user", "ask"], "amount": "user"}, "*": "ask"}}
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("to", "decision", "ran"), [("Bob", None, True), ("Eve", "approve", True), ("Eve", "reject", False)]
+)
+def test_what_a_policy_lets_a_person_confirm(
+    to: str, decision: str | None, ran: bool, streams: bool, mode: str
+) -> None:
+    """LangGraph is interrupted for a value that only a person allows, and for nothing else; the tool runs if that
+    person approves, and what nobody may confirm is not written."""
+    from langchain.agents import create_agent
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    model = ChatToolGrammar(
+        model=ScriptedModel([PAY % to, "Done."]), streaming=streams, policy={"tools": {"p*": "free"}}
+    )
+    loop = UnderPolicy(ASKS, interrupt_mode=mode)
+    agent = create_agent(model, [pay, transfer], middleware=[loop], checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = agent.invoke({"messages": [("user", "Pay Bob 5.")]}, thread)
+    assert ("__interrupt__" in state) == (decision is not None)
+    if decision is not None:
+        (asked,) = state["__interrupt__"]
+        assert "/to" in str(asked.value) and "/amount" not in str(asked.value)
+        answer: Any = {"type": decision}
+        state = agent.invoke(Command(resume={"decisions": [answer]} if mode == "batched" else answer), thread)
+    results = [each.content for each in state["messages"] if each.type == "tool"]
+    assert (results == [f"paid {to}"]) == ran and state["messages"][-1].content == "Done."
+
+
+def test_a_policy_that_asks_needs_somebody_who_does() -> None:
+    """Without the middleware the model refuses it, by its settings and in a call; a call of which nothing is known is
+    asked about."""
+    from langchain_core.messages import AIMessage
+
+    with pytest.raises(ValueError, match="confirm"):
+        ChatToolGrammar(model=ScriptedModel(["-"]), policy=ASKS)
+    with pytest.raises(PolicyError, match="confirm"):
+        ChatToolGrammar(model=ScriptedModel(["-"])).bind_tools([pay]).invoke("Pay.", policy=ASKS)
+    when: Any = UnderPolicy(ASKS).interrupt_on["pay"]["when"]
+    call: Any = {"name": "pay", "args": {}, "id": "1", "type": "tool_call"}
+    assert when(SimpleNamespace(tool_call=call, state={"messages": [AIMessage("")]}))
+    assert not when(SimpleNamespace(tool_call=call, state={"messages": [AIMessage("", tool_calls=[call])]}))
