@@ -434,6 +434,25 @@ def seen_ids(report: Result) -> str:
     return records({said[way["way"]]: way for way in report["ways"]}, columns, report["model"])
 
 
+@shows("agentdojo")
+def agentdojo(report: Result) -> str:
+    """AgentDojo's tasks and injections under the policies of its suites."""
+    columns: dict[str, Column] = {
+        "tasks of the user writable": lambda row: f"{row['writable']} of {row['tasks']}",
+        "of these, a person confirms": "with_a_person",
+        "injections with a sink impossible": lambda row: f"{row['impossible']} of {row['sinks']}",
+        "attacks": "attacks",
+        "succeed without a policy": "free",
+        "succeed with it": lambda row: sum(row["succeeded"].values()),
+        "stop at a person": "asked",
+    }
+    rows = {row["suite"]: row for row in report["suites"]}
+    names = ("writable", "with_a_person", "tasks", "impossible", "sinks", "attacks", "free", "asked")
+    whole: dict[str, Any] = {name: sum(row[name] for row in rows.values()) for name in names}
+    whole["succeeded"] = {name: sum(row["succeeded"].values()) for name, row in rows.items()}
+    return records({**rows, "all": whole}, columns, "suite")
+
+
 @shows("bfcl_multi_turn")
 def bfcl_multi_turn(report: Result) -> str:
     """Turns of BFCL's conversations, by its own checker."""
