@@ -7,7 +7,6 @@ Nothing here reads syntax. A type is looked into as far as an operation needs it
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -157,7 +156,7 @@ class TypeAlgebra:
         if bare == ts.ANY:
             return ts.union([ts.STRING, ts.NUMBER])
         shape = self.object(bare, at)
-        if any(re.search(ts.NUMBER_NAME, one.name) for one in shape.properties):
+        if any(ts.is_number_name(one.name) for one in shape.properties):
             raise at.source.refuse(at.node, "keyof is not evaluated where a property's name is a number", _WRITE_OUT)
         names: list[ts.Type] = [ts.Literal.of(one.name) for one in shape.properties]
         for index in shape.indexes:
@@ -355,7 +354,7 @@ def _name(key: ts.Type) -> str | None:
 def _indexed(shape: ts.Object, name: str) -> ts.Type | None:
     """Return the type that an index signature gives to the property of a name."""
     for one in shape.indexes:
-        if one.key == ts.STRING or re.search(ts.NUMBER_NAME, name):
+        if one.key == ts.STRING or ts.is_number_name(name):
             return one.type
     return None
 

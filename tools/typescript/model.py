@@ -6,8 +6,10 @@ finite, and a type that is not needed is never evaluated. Places and comments do
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .jsdoc import Doc
@@ -218,9 +220,15 @@ class AllOf:
 
 @dataclass(frozen=True)
 class Template:
-    """Strings of a pattern: ECMA-262, without anchors."""
+    """Strings that are literals and placeholders in a row.
 
-    pattern: str
+    Attributes:
+        parts: for each literal its alternatives, for each placeholder `STRING` or `NUMBER`.
+        pattern: their pattern: ECMA-262, without anchors.
+    """
+
+    parts: tuple[Part, ...]
+    pattern: str = field(compare=False)
 
 
 @_hashed_once
@@ -284,9 +292,14 @@ Type = (
     Keyword | Literal | Array | Tuple | Object | Function | Union | AllOf | Template | Documented | Refused
     | Deferred | Both | Named
 )  # fmt: skip
+#: One part of a template.
+Part = tuple[str, ...] | Keyword
 
-#: Property names that a number has, as JavaScript spells it.
-NUMBER_NAME = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
+#: Property names that are surely numbers as JavaScript prints them: any decimal of at most 15 digits is printed as it
+#: was written, unless it is tiny.
+NUMBER_NAME = r"^(?:0|-?[1-9][0-9]{0,14}|-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9])$"
+#: All names that JavaScript may print for a number, and others.
+MAY_BE_NUMBER_NAME = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?|-?Infinity|NaN)$"
 
 ANY, UNKNOWN, NEVER = Keyword("any"), Keyword("unknown"), Keyword("never")
 STRING, NUMBER, BOOLEAN = Keyword("string"), Keyword("number"), Keyword("boolean")
@@ -333,8 +346,30 @@ def text_of(type_: Type) -> str | None:
 
 
 def number_text(value: float) -> str:
-    """Return a number as JavaScript spells it as a key."""
-    return str(value) if isinstance(value, int) else repr(value)
+    """Return a number as JavaScript prints it, in templates and as a key (``Number::toString`` of ECMA-262)."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
+    text, point = "".join(map(str, digits)), len(digits) + int(exponent)
+    if value == 0:
+        return "0"
+    if not -6 < point <= 21:
+        fraction = "." + text[1:] if len(text) > 1 else ""
+        text = f"{text[0]}{fraction}e{point - 1:+}"
+    elif point <= 0:
+        text = "0." + "0" * -point + text
+    else:
+        text = text.ljust(point, "0")
+        text = text[:point] + ("." + text[point:] if text[point:] else "")
+    return "-" * sign + text
+
+
+def is_number_name(name: str) -> bool:
+    """Return True if a property name is a number as JavaScript prints it: it has the type of a number's key."""
+    try:
+        return number_text(float(name)) == name
+    except ValueError:
+        return False
 
 
 def _flat(members: Iterable[Type]) -> Iterator[Type]:

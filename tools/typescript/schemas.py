@@ -231,6 +231,8 @@ class SchemaWriter:
                 patterns[ts.NUMBER_NAME] = value
             else:
                 additional = value
+        if patterns and additional is not None:  # then a name that is not surely a number is open to other values
+            patterns = {ts.MAY_BE_NUMBER_NAME: patterns[ts.NUMBER_NAME]}
         made: dict[str, Any] = {"type": "object"}
         if properties or not type_.indexes:
             made["properties"] = properties

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +11,13 @@ from . import model as ts
 from .modules import Declaration, Missing, Program, Space, names_in
 from .objects import ObjectReader
 from .source import child_of, has_word, only_child, operands, parts
+from .templates import template
 from .values import constant, enum_values, literal
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_TYPE_INSTANCES = 500
-#: Maximum number of strings that a template type is written out as.
-MAX_TEMPLATE_VALUES = 64
-MAX_TEMPLATE_CHARS = 10_000
-
-_SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
-_ANY_TEXT = r"[\s\S]*"
-_NUMBER_TEXT = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 
 #: Types of TypeScript's library that JSON has no values for, and what to write instead.
 _NO_JSON = {
@@ -349,52 +341,33 @@ class TypeReader(ObjectReader):
         raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
 
     def _template(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Evaluate a template literal type: literals while they are few, else a pattern."""
-        values: list[str] | None = [""]
-        pattern = ""
+        """Evaluate a template literal type."""
+        at = scope.at(node)
+        pieces: list[list[tuple[ts.Part, ...]]] = []
         start = node.start_byte + 1
         for child in [*(one for one in node.named_children if one.type == "template_type"), None]:
             end = node.end_byte - 1 if child is None else child.start_byte
             text = scope.source.bytes[start:end].decode("utf-8", "surrogatepass")
             if "\\" in text:
                 raise scope.source.refuse(node, "escapes in a template type are not read", "write the type itself")
-            pieces = [[self._text(text)]]
+            if text:
+                pieces.append([((text,),)])
             if child is not None:
-                members = self.members(self.type(only_child(child), scope), scope.at(node))
-                pieces.append([self._piece(member, scope.at(node)) for member in members])
+                members = [self.plain(one, at) for one in self.members(self.type(only_child(child), scope), at)]
+                texts = tuple(one for one in map(ts.text_of, members) if one is not None)
+                others = [self._parts(member, at) for member in members if ts.text_of(member) is None]
+                pieces.append([*([(texts,)] if texts else ()), *others])
                 start = child.end_byte
-            for piece in pieces:
-                pattern += piece[0][1] if len(piece) == 1 else f"(?:{'|'.join(one for _, one in piece)})"
-                if len(pattern) > MAX_TEMPLATE_CHARS:
-                    raise LimitError(
-                        f"the pattern of a template type has more than {MAX_TEMPLATE_CHARS:,} characters",
-                        hint="use string where a template repeats another one",
-                        place=scope.source.place(node),
-                    )
-                texts = [one for one, _ in piece if one is not None]
-                if values is None or len(texts) < len(piece) or len(values) * len(texts) > MAX_TEMPLATE_VALUES:
-                    values = None
-                else:
-                    values = [before + one for before, one in itertools.product(values, texts)]
-        if values is not None:
-            return ts.union(map(ts.Literal.of, values))
-        return ts.STRING if pattern == _ANY_TEXT else ts.Template(pattern)
+        return template(pieces, at)
 
-    def _text(self, text: str) -> tuple[str | None, str]:
-        return text, _SYNTAX.sub(r"\\\g<0>", text)
-
-    def _piece(self, type_: ts.Type, at: ts.At) -> tuple[str | None, str]:
-        """Return the text of a type in a template, None for many, and the pattern of its texts."""
-        bare = self.plain(type_, at)
-        text = ts.text_of(bare)
-        if text is not None:
-            return self._text(text)
-        if isinstance(bare, ts.Template):
-            return None, bare.pattern
-        if bare in (ts.STRING, ts.ANY):
-            return None, _ANY_TEXT
-        if bare == ts.NUMBER:
-            return None, _NUMBER_TEXT
+    def _parts(self, type_: ts.Type, at: ts.At) -> tuple[ts.Part, ...]:
+        """Return the parts that a type is in a template."""
+        if isinstance(type_, ts.Template):
+            return type_.parts
+        if type_ in (ts.STRING, ts.ANY):
+            return (ts.STRING,)
+        if type_ == ts.NUMBER:
+            return (ts.NUMBER,)
         raise at.source.refuse(
             at.node, "this type cannot be part of a template", "use string, number, boolean or literals"
         )

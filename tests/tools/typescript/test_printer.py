@@ -22,6 +22,7 @@ from toolgrammar.tools import (
     tools_to_harmony,
     tools_to_typescript,
 )
+from toolgrammar.tools.typescript.model import NUMBER_NAME
 
 from ..schema_equality import spelled
 from ..strategies import tools_and_calls
@@ -65,6 +66,21 @@ SCHEMAS: dict[str, Any] = {
     "closed": {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False},
     "open": {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
     "others": {"type": "object", "properties": {"a": {"type": "null"}}, "additionalProperties": {"type": "string"}},
+    "others like an optional one": {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "minimum": 3, "description": "A."}},
+        "additionalProperties": {"type": "integer", "minimum": 3, "description": "A."},
+    },
+    "numbers like an optional one": {
+        "type": "object",
+        "properties": {"1": {"type": "string"}, "a": {"type": "null"}},
+        "patternProperties": {NUMBER_NAME: {"type": "string"}},
+    },
+    "numbers unlike one": {
+        "type": "object",
+        "properties": {"1": {"type": "string"}},
+        "patternProperties": {NUMBER_NAME: {"type": "null"}},
+    },
     "patterns": {"type": "object", "patternProperties": {"^x-": {"type": "string"}}, "propertyNames": {"maxLength": 5}},
     "no properties": {"type": "object", "properties": {}, "minProperties": 1},
     "tuple": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": False},

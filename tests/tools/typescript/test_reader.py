@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import random
 import re
 import sys
 from pathlib import Path
@@ -13,7 +15,9 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsupportedSchemaError
+from toolgrammar.core.grammar import random_text
 from toolgrammar.tools import ToolSet, schema_from_typescript, tools_from_typescript
+from toolgrammar.tools.typescript.model import is_number_name
 
 CORPUS = Path(__file__).with_name("typescript_corpus.txt")
 TOOL = "tool: "
@@ -448,3 +452,90 @@ def test_members_of_unions(type_: str, values: list[Any]) -> None:
     """Members of unions and of enums are those that TypeScript 5.9.3 finds."""
     schema: Any = schema_from_typescript(f'enum E {{ A = "a", B = "b" }} export type T = {type_};', "T")
     assert schema.get("enum", [schema.get("const")]) == values
+
+
+def divided(text: str, texts: list[str]) -> list[str] | None:
+    """The pieces of a text between the texts of a template, as TypeScript 5.9.3 finds them; None if it finds none.
+
+    This is ``inferFromLiteralPartsToTemplateLiteral``, in UTF-16 code units.
+    """
+    code = text.encode("utf-16-le")
+    units = "".join(chr(code[index] + 256 * code[index + 1]) for index in range(0, len(code), 2))
+    first, *middle, last = texts
+    if len(units) < len(first) + len(last) or not units.startswith(first) or not units.endswith(last):
+        return None
+    rest, position, pieces = units[: len(units) - len(last)], len(first), []
+    for delimiter in middle:
+        end = rest.find(delimiter, position) if delimiter else position + 1
+        if not position <= end <= len(rest):
+            return None
+        pieces.append(rest[position:end])
+        position = end + len(delimiter)
+    return [*pieces, rest[position:]]
+
+
+def is_number(text: str) -> bool:
+    """Whether `Number(text)` is finite, for texts of the forms that a schema may take."""
+    return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text)) and math.isfinite(float(text))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "${number}", "${number}px", "v${number}.${number}", "${number}-${number}", "${number}${number}",
+        "${string}${number}", "${number}${string}", "${string}x${number}", "${string}ab${number}",
+        "${string}${string}${number}", "${number}e${number}", "${number}0${number}", "${number}1e${number}",
+        "${number}-to-${number}", "a${string}ab${string}b", "${number}+${number}", "${string}-${string}.${number}",
+    ],
+)  # fmt: skip
+def test_templates_take_what_the_compiler_takes(template: str) -> None:
+    """A string of a template type is one that the compiler divides into pieces of its placeholders' types."""
+    texts, kinds = re.split(r"\$\{\w+\}", template), re.findall(r"\$\{(\w+)\}", template)
+    schema = schema_from_typescript(f"type T = `{template}`;", "T")
+    grammar, pattern = Grammar.from_json_schema(schema), re.compile(schema["pattern"])
+    rng = random.Random(template)
+    pool = ["0", "-1", "1.5", "2e9", "1e400", "9" * 400, "a", "x", "\U0001f600", "\u00e9", "b", "-", "."]
+    taken = [json.loads(random_text(grammar, rng, 40)) for _ in range(30)]
+    near = ["".join(rng.choice(pool) for _ in range(rng.randint(1, 6))) for _ in range(300)]
+    near += ["".join(text + rng.choice(pool) for text in texts[:-1]) + texts[-1] for _ in range(100)]
+    taken += [text for text in near if pattern.fullmatch(text)]
+    for text in taken:
+        pieces = divided(text, texts)
+        assert pieces is not None, text
+        assert all(is_number(piece) for piece, kind in zip(pieces, kinds, strict=True) if kind == "number"), text
+    assert len(taken) > 30
+
+
+#: Numbers, and what JavaScript prints for them (node 18).
+PRINTED = {
+    "1e21": "1e+21", "1e20": "100000000000000000000", "123456789012345680000": "123456789012345680000",
+    "1e16": "10000000000000000", "1e-6": "0.000001", "1.5e-7": "1.5e-7", "1e-7": "1e-7", "0.00001": "0.00001",
+    "1.50": "1.5", "0x10": "16", "1_000": "1000", "1.2345e25": "1.2345e+25", "0.30000000000000004":
+    "0.30000000000000004", "5e-324": "5e-324",
+}  # fmt: skip
+
+
+def test_numbers_are_printed_as_javascript_does() -> None:
+    """Names of properties, keys and templates of literal numbers are what JavaScript makes of the numbers."""
+    names = list(PRINTED.values())
+    text = f"type T = {{ {'; '.join(f'a{i}: `${{{one}}}`' for i, one in enumerate(PRINTED))} }};"
+    found = schema_from_typescript(text, "T")["properties"]
+    assert [one["const"] for one in found.values()] == names
+    declared = schema_from_typescript(f"type T = {{ {'; '.join(f'{one}: 1' for one in PRINTED)} }};", "T")
+    assert list(declared["properties"]) == names
+    assert list(schema_from_typescript(f"type T = Record<{' | '.join(PRINTED)}, 1>;", "T")["properties"]) == names
+
+
+def test_number_keys_are_as_javascript_prints_them() -> None:
+    """A key of a number signature is printed alike by JavaScript; beside a string signature all such keys have its type."""
+    schema = schema_from_typescript("type T = { [k: number]: 1 };", "T")
+    grammar, rng = Grammar.from_json_schema(schema, additional_properties=False), random.Random(5)
+    keys = {key for _ in range(60) for key in json.loads(random_text(grammar, rng, 60))}
+    assert len(keys) > 20
+    assert all(is_number_name(key) for key in keys)
+    strange = ["01", "1e400", "-0", "1.50", "0.0000001", "9007199254740993", "1e5", "1_0", " 1", "nan", "12345678901.5"]
+    assert not any(grammar.matches(json.dumps({key: 1})) for key in strange)
+    both = schema_from_typescript("type T = { [k: string]: 1 | 2; [k: number]: 1 };", "T")
+    validator = jsonschema.Draft202012Validator(both)
+    assert not any(validator.is_valid({key: 2}) for key in [*keys, *PRINTED.values(), "NaN", "-Infinity"])
+    assert all(validator.is_valid({key: 1}) for key in [*keys, "a", "NaN"]) and validator.is_valid({"a": 2})
