@@ -29,6 +29,7 @@ _PAGES = (
     "decisions",
     "decoding",
     "formats",
+    "policies",
     "repair",
     "servers",
     "text-grammars",

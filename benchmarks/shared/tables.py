@@ -444,7 +444,7 @@ def agentdojo(report: Result) -> str:
         "attacks": "attacks",
         "succeed without a policy": "free",
         "succeed with it": lambda row: sum(row["succeeded"].values()),
-        "stop at a person": "asked",
+        "a person is asked": "asked",
     }
     rows = {row["suite"]: row for row in report["suites"]}
     names = ("writable", "with_a_person", "tasks", "impossible", "sinks", "attacks", "free", "asked")
