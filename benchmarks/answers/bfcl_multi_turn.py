@@ -18,27 +18,29 @@ prompts than ``--most-prompt`` are left out.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import random
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.bfcl_v4 import sign_test
 from benchmarks.answers.seen_ids import call_of, functions, lines
-from benchmarks.shared.answer_ways import Bench, Free, spent
+from benchmarks.shared.answer_ways import Bench, Free, answered, spent
 from benchmarks.shared.results_io import show
-from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
+from benchmarks.shared.sheets import Sheet, Sheets
+from toolgrammar.core import Message, ToolCall, load_model
 from toolgrammar.tools import ToolSet
 
-Sheet = dict[str, Any]
 FREE = "free text, parsed"
 WAYS: dict[str, dict[str, Any]] = {FREE: {}, "grammar": {}, "grammar, never empty": {"empty_answer": False}}
 COUNTED = ("right", "ended", "steps", "calls", "repeated", "tokens")
+#: The sheet of a turn that ended with an error.
+NOTHING = dict.fromkeys(COUNTED, 0)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def as_python(call: ToolCall) -> str:
     return f"{call.name}({', '.join(f'{name}={value!r}' for name, value in call.arguments.items())})"
 
 
-def turns(package: Path) -> Iterator[list[Turn]]:
+def conversations(package: Path) -> Iterator[list[Turn]]:
     """Yield the turns of each conversation, in a random order of conversations that is always the same."""
     constants = importlib.import_module("bfcl_eval.constants.executable_backend_config")
     entries = list(lines(package, "BFCL_v4_multi_turn_base.json"))
@@ -113,13 +115,13 @@ def turns(package: Path) -> Iterator[list[Turn]]:
         yield found
 
 
-def play(bench: Bench, turn: Turn, way: str, most_steps: int) -> Sheet:
+def play(most_steps: int, way: str, bench: Bench, turn: Turn) -> Sheet:
     """Return what a turn is worth that a model plays."""
     player = f"{way}:{turn.number}"
     for calls in turn.answers[:-1]:
         turn.run(calls, player)
     messages, steps, seen = list(turn.messages), [], set()
-    sheet: Sheet = dict.fromkeys(COUNTED, 0)
+    sheet: Sheet = dict(NOTHING)
     is_free = way == FREE
     while len(steps) < most_steps:
         answer = bench.write(messages, Free(turn.tools) if is_free else turn.tools, **WAYS[way])
@@ -144,65 +146,52 @@ def play(bench: Bench, turn: Turn, way: str, most_steps: int) -> Sheet:
     return sheet
 
 
-def summary(sheets: dict[tuple[str, ...], Sheet], model: str) -> dict[str, Any]:
+def summary(sheets: Sheets, model: str) -> dict[str, Any]:
     """Return the rows of the ways, each over its own turns; compared with free text over those that both have."""
     rows = {}
     for way in WAYS:
-        mine = {name: sheet for (of, each, name), sheet in sheets.items() if (of, each) == (model, way)}
+        mine = {name: {**NOTHING, **sheet} for (of, each, name), sheet in sheets.items() if (of, each) == (model, way)}
         row = {"requests": len(mine), **{name: sum(one[name] for one in mine.values()) for name in COUNTED}}
         row["silent"] = sum(one["steps"] > 0 and one["ended"] > 0 and one["text"] == "" for one in mine.values())
         row["no_call"] = sum(one["steps"] == 0 for one in mine.values())
-        both = [(one["right"], sheets[model, FREE, name]["right"]) for name, one in mine.items()
+        both = [(one["right"], sheets[model, FREE, name].get("right", 0)) for name, one in mine.items()
                 if (model, FREE, name) in sheets]  # fmt: skip
         more, less = both.count((1, 0)), both.count((0, 1))
         rows[way] = {**row, "more": more, "less": less, "chance": sign_test(more, less)}
     return {"model": model, "ways": rows}
 
 
-def main() -> int:
-    """Play turns, or show those that were played."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
-    parser.add_argument("--name", required=True, help="the model's name in the results")
-    parser.add_argument("--turns", type=int, default=100)
-    parser.add_argument("--most-prompt", type=int, default=4_000, help="in tokens")
-    parser.add_argument("--most-steps", type=int, default=10, help="answers in a turn")
-    parser.add_argument("--max-tokens", type=int, default=200)
-    parser.add_argument("--sheets", type=Path, required=True, help="keep each turn in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_multi_turn")
-    options = parser.parse_args()
-    sheets: dict[tuple[str, ...], Sheet] = {}
-    if options.sheets.exists():
-        sheets = {tuple(key): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
-    if options.model:
-        run(options, sheets)
-    report = {"most_steps": options.most_steps, **summary(sheets, options.name)}
-    show("bfcl_multi_turn", report, keep=options.keep)
-    return 0
+def main(
+    *,
+    sheets: Path,
+    name: str,
+    model: str = "",
+    turns: int = 100,
+    most_prompt: int = 4_000,
+    most_steps: int = 10,
+    max_tokens: int = 200,
+    keep: bool = False,
+) -> None:
+    """Play turns, or show those that were played.
 
-
-def run(options: argparse.Namespace, sheets: dict[tuple[str, ...], Sheet]) -> None:
-    """Play the turns that are missing, and keep each."""
-    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
-    model = load_model(options.model)
-    bench = Bench(model, options.max_tokens, {"tool_choice": "auto"})
-    count = 0
-    for conversation in turns(package):
-        last = conversation[-1]
-        if model.count_tokens(last.messages, last.tools) > options.most_prompt:
-            continue
-        for turn in conversation:
-            count += 1
+    Args:
+        model: as load_model takes it; without it, only the sheets are shown
+        turns: number of turns
+        most_prompt: leave out longer prompts, in tokens
+        most_steps: answers in a turn
+    """
+    known, count = Sheets(sheets), 0
+    if model:
+        package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+        loaded = load_model(model)
+        bench = Bench(loaded, max_tokens, {"tool_choice": "auto"})
+        short = (each for each in conversations(package)
+                 if loaded.count_tokens(each[-1].messages, each[-1].tools) <= most_prompt)  # fmt: skip
+        for turn in chain.from_iterable(short):
             for way in WAYS:
-                key = (options.name, way, turn.name)
-                if key in sheets:
-                    continue
-                try:
-                    sheets[key] = play(bench, turn, way, options.most_steps)
-                except ToolGrammarError as error:
-                    sheets[key] = {**dict.fromkeys(COUNTED, 0), "error": f"{type(error).__name__}: {error}"}
-                with options.sheets.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([key, sheets[key]]) + "\n")
-        print(f"{count} of {options.turns} turns", file=sys.stderr, flush=True)
-        if count >= options.turns:
-            return
+                known.answer((name, way, turn.name), answered, partial(play, most_steps, way), bench, turn)
+            count += 1
+            print(f"{count} of {turns} turns", file=sys.stderr, flush=True)
+            if count >= turns:
+                break
+    show("bfcl_multi_turn", {"most_steps": most_steps, **summary(known, name)}, keep=keep)

@@ -14,8 +14,7 @@ spellings of other families. A request of ``irrelevance`` is right if there is n
 ``text_with_code``, which is ours: questions that ask for JSON or code as text.
 
 ``--ask call`` asks for exactly one call (``tool_choice="required"``), over the categories that one call answers, in
-every way of `answer_ways.py`; ``--peers`` mask the logits of the same model, and llama.cpp constrains it by its own
-server (``llama.cpp``, for ``gguf:``).
+every way of `answer_ways.py`; ``--peers`` mask the logits of the same model.
 
 Each answer is kept in ``--sheets`` as soon as it is there, and a run that was stopped goes on; the file may have
 several models. Categories take turns, so a part of a run is a fair sample. Requests with longer prompts than
@@ -25,7 +24,6 @@ both answered, by the exact sign test.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import math
@@ -43,9 +41,7 @@ from benchmarks.shared.answer_ways import (
     Case,
     answered,
     constrained,
-    conversation,
     free,
-    judge,
     peer_way,
 )
 from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
@@ -146,77 +142,6 @@ def sign_test(more: int, less: int) -> float:
     return min(1.0, 2 * tail)
 
 
-# -- llama.cpp's own constraint ------------------------------------------------------------------------------------
-
-
-def llama_cpp_ways(path: str) -> dict[str, Way]:
-    """Return the ways of asking llama.cpp's own server for the same file, with the tools and the prompt that it makes.
-
-    ``required`` is its tool calling; its ``response_format`` takes the schema of an object with a name and arguments,
-    and the prompt declares the tools as ours does.
-    """
-    import xllamacpp
-
-    @functools.cache
-    def server() -> Any:
-        params = xllamacpp.CommonParams()
-        params.model.path = path
-        params.n_ctx = 8192
-        params.n_parallel = 1
-        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
-        params.use_jinja = True
-        params.n_gpu_layers = 0
-        return xllamacpp.Server(params)
-
-    def ask(case: Case, bench: Bench, **fields: Any) -> tuple[Mapping[str, Any], Sheet]:
-        messages = [{"role": one.role, "content": one.text} for one in conversation(case)]
-        request = {"messages": messages, "temperature": 0, "max_tokens": bench.max_tokens, **fields}
-        answer = server().handle_chat_completions(request)
-        answer = json.loads(answer) if isinstance(answer, (str, bytes)) else answer
-        if "choices" not in answer:
-            raise RuntimeError(json.dumps(answer)[:300])
-        (choice,) = answer["choices"]
-        tokens = answer["usage"]["completion_tokens"]
-        cost = {"text": choice["message"].get("content") or "", "tokens": tokens, "passes": tokens + 1, "forced": 0}
-        return choice, cost
-
-    def read(name: Any, arguments: Any, index: int = 0) -> ToolCall:
-        good = isinstance(arguments, dict)
-        return ToolCall(str(index), str(name), arguments if good else {}, error=None if good else "no object")
-
-    def loaded(text: str) -> Any:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return None
-
-    def required(bench: Bench, case: Case) -> Sheet:
-        choice, cost = ask(case, bench, tools=case.tools.to_openai(), tool_choice="required", parallel_tool_calls=False)
-        found = choice["message"].get("tool_calls") or ()
-        calls = [read(one["function"]["name"], loaded(one["function"]["arguments"])) for one in found]
-        return {**judge(case, calls, whole=choice["finish_reason"] != "length"), **cost}
-
-    def response_format(bench: Bench, case: Case) -> Sheet:
-        calls = [
-            {
-                "type": "object",
-                "properties": {"name": {"const": tool.name}, "arguments": tool.parameters},
-                "required": ["name", "arguments"],
-                "additionalProperties": False,
-            }
-            for tool in case.tools
-        ]
-        schema = {"type": "json_schema", "json_schema": {"name": "call", "schema": {"anyOf": calls}}}
-        prompt = case.tools.prompt("hermes")
-        asked = Case(case.id, [Message("system", prompt), *conversation(case)], case.tools, case.answer)
-        choice, cost = ask(asked, bench, response_format=schema)
-        value = loaded(cost["text"])
-        made = [read(value.get("name"), value.get("arguments"))] if isinstance(value, dict) else []
-        return {**judge(case, made, whole=choice["finish_reason"] != "length"), **cost}
-
-    return {"llama.cpp, tools required": required, "llama.cpp, response_format": response_format}
-
-
 # -- the run -------------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +206,7 @@ def main(
         model: as load_model takes it; without it, only the sheets are shown
         requests: of each category, or of all with --ask call
         ways: only ways whose name is or contains one of these; separated by ;
-        peers: of xgrammar, llguidance (which need torch) and llama.cpp
+        peers: of xgrammar and llguidance, which need torch
         most_prompt: leave out longer prompts, in tokens
     """
     known = Sheets(sheets)
@@ -291,10 +216,7 @@ def main(
         chosen = {way: write for way, write in choices.items()
                   if any(way == text if text in choices else text in way for text in wanted)}  # fmt: skip
         for peer in filter(None, peers.split(",")):
-            if peer == "llama.cpp":
-                chosen |= llama_cpp_ways(model.partition(":")[2])
-            else:
-                chosen[f"{peer}'s masks"] = peer_way(peer, loaded)
+            chosen[f"{peer}'s masks"] = peer_way(peer, loaded)
         bench = Bench(loaded, max_tokens, options)
         of = categories.split(",") if categories else every
         each = requests if ask == "turn" else math.ceil(requests / len(of))

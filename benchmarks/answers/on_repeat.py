@@ -27,7 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_multi_turn import Turn, as_python, turns
+from benchmarks.answers.bfcl_multi_turn import Turn, as_python, conversations
 from benchmarks.answers.bfcl_v4 import sign_test
 from benchmarks.shared.answer_ways import Bench, answered
 from benchmarks.shared.results_io import show
@@ -185,7 +185,7 @@ def main(
         package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
         loaded = load_model(model)
         bench = Bench(loaded, max_tokens, {"tool_choice": "auto"})
-        every = sorted(turns(package), key=lambda one: loaded.count_tokens(one[-1].messages, one[-1].tools))
+        every = sorted(conversations(package), key=lambda one: loaded.count_tokens(one[-1].messages, one[-1].tools))
         for turn in chain.from_iterable(every):
             if time.monotonic() < until:
                 known.answer((name, turn.name), answered, partial(play, most_steps), bench, turn)

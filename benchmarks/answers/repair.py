@@ -1,15 +1,13 @@
 """Repair of broken calls: right calls of the BFCL sample, damaged in named ways, and made valid again.
 
     python -m benchmarks answers/repair [--each N] [--data FILE] [--seed N] [--keep]
-    python -m benchmarks answers/repair --long N | --cuts N | --free SHEETS
 
 A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
 are written in the Hermes format and damaged in one way; `ToolSet.repair` gets the text and the tools. *Valid*: calls
 were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has
 a value that the damaged text does not hold; this must be 0. Beside it, as far as they are installed: `json-repair` and
 instructor's reader of JSON, which get the text without the markers, and the coercion of BAML (`baml_reader.py`), which
-gets the text and the types of the tools; what they return is validated likewise. ``--free`` takes the free answers of a
-real model that ``bfcl_v4.py --sheets`` kept.
+gets the text and the types of the tools; what they return is validated likewise.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ from typing import Any
 
 from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.results_io import percentile, show
-from benchmarks.shared.sheets import Sheets
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
@@ -250,63 +247,12 @@ class Tally:
         return {**self.counts, "p50_ms": percentile(self.times, 0.5), "p99_ms": percentile(self.times, 0.99)}
 
 
-def long_texts(pool: list[tuple[ToolSet, list[ToolCall]]], each: int, draw: random.Random) -> dict[str, Any]:
-    """Repair texts of 2 to 4.3 kB, of up to 16 calls that are all damaged in the same way; return the sums."""
-    wire, tally = get_format("hermes"), Tally()
-    for kind, damage in DAMAGES.items():
-        done = 0
-        for tools, calls in pool:
-            if done == each or kind == "cut":
-                break
-            many = (calls * 16)[:16]
-            while len(wire.render("", many)) > 4_200:
-                many.pop()
-            texts = [wire.render("", [call]) for call in many]
-            try:
-                broken = "\n".join(damage(text, draw) or text for text in texts)
-            except ValueError:
-                continue
-            if len(broken) < 2_000 or broken == "\n".join(texts):
-                continue
-            done += 1
-            tally.counts["equal"] += same(tally.mend(broken, tools)[0], many)
-    return tally.result()
-
-
-def free_answers(sheets: Path, data: Path) -> dict[str, Any]:
-    """Repair what a model wrote freely to requests with tools; return the sums."""
-    requests = {row["id"]: row for row in rows(data)}
-    tally = Tally()
-    for (*_, way, at), sheet in Sheets(sheets).items():
-        if not way.startswith("free text, parsed") or "text" not in sheet:
-            continue
-        tools = ToolSet.from_any(requests[at]["functions"])
-        found, _ = tally.mend(sheet["text"], tools)
-        tally.counts["invented"] += any(not holds(sheet["text"], dict(call.arguments)) for call in found)
-    return tally.result()
-
-
 def instructor_calls(text: str, tools: ToolSet) -> list[ToolCall]:
     """The call that instructor's reader of JSON in text finds."""
     from instructor.v2.core.json import extract_json_from_codeblock
 
     value = json.loads(extract_json_from_codeblock(re.sub(MARKERS, "", text)))
     return [tools.validate(ToolCall("", value["name"], value["arguments"]))]
-
-
-def every_cut(pool: list[tuple[ToolSet, list[ToolCall]]], texts: int) -> dict[str, Any]:
-    """Repair calls that are cut at each of their characters; return the sums."""
-    wire, tally = get_format("hermes"), Tally()
-    for tools, calls in pool[:texts]:
-        text = wire.render("", calls[:1])
-        for size in range(len("<tool_call>\n"), len(text)):
-            found, repaired = tally.mend(text[:size], tools)
-            if found:
-                tally.counts["equal"] += same(found, calls[:1])
-                tally.counts["invented"] += any(edit.is_invented for edit in repaired.edits)
-                tally.counts["only ending"] += any(not holds(text[:size], dict(call.arguments)) for call in found)
-                tally.counts["told as cut"] += repaired.is_cut or same(found, calls[:1])
-    return tally.result()
 
 
 def json_repair_calls(text: str, tools: ToolSet) -> list[ToolCall]:
@@ -356,9 +302,6 @@ def main(
     data: Path = BFCL,
     seed: int = 0,
     look: str = "",
-    long: int = 0,
-    cuts: int = 0,
-    free: Path | None = None,
     keep: bool = False,
 ) -> None:
     """Run the benchmark.
@@ -366,18 +309,12 @@ def main(
     Args:
         each: cases of each kind of damage
         look: print the failures of this kind
-        long: only this many long texts of each kind of damage
-        cuts: only this many calls, cut at each character
-        free: only the free answers in these sheets of bfcl_v4.py
     """
     draw = random.Random(seed)
     pool = list(cases(data))
     draw.shuffle(pool)
     gc.collect()
     gc.freeze()  # a collection of the sample is nobody's repair
-    if long or free or cuts:
-        print(long_texts(pool, long, draw) if long else free_answers(free, data) if free else every_cut(pool, cuts))
-        return
     wire, peers = get_format("hermes"), installed_peers()
     report, whole = {}, Tally()
     for kind, damage in DAMAGES.items():

@@ -12,7 +12,6 @@ verdict counts as wrong where the judges say so, and as unclear where they diffe
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import random
@@ -328,7 +327,7 @@ class _Process:
         self._process.kill()
 
 
-def pairs(seed: int, count: int) -> Iterator[dict[str, Any]]:
+def changed_schemas(seed: int, count: int) -> Iterator[dict[str, Any]]:
     """Yield pairs from all of MaskBench, in a random order, the kinds of changes in turn."""
     rng = random.Random(seed)
     cases = rows(MASKBENCH_ALL)
@@ -381,29 +380,34 @@ def summary(sheets: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=None, help="end after so many seconds")
-    parser.add_argument("--draws", type=int, default=1_000, help="valid values with which an inclusion is attacked")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/contracts.json")
-    parser.add_argument("--verbose", action="store_true", help="print wrong, unclear and undecided pairs")
-    options = parser.parse_args()
-    process = _Process(options.draws, options.seed)
-    end = None if options.seconds is None else time.monotonic() + options.seconds
+def main(
+    pairs: int = 10_000,
+    seconds: float = float("inf"),
+    draws: int = 1_000,
+    seed: int = 1,
+    verbose: bool = False,
+    keep: bool = False,
+) -> None:
+    """Run the benchmark.
+
+    Args:
+        pairs: number of changed schemas
+        draws: valid values with which an inclusion is attacked
+        verbose: print wrong, unclear and undecided pairs
+    """
+    process = _Process(draws, seed)
+    end = time.monotonic() + seconds
     by_kind: dict[str, list[dict[str, Any]]] = {kind: [] for kind in CHANGES}
     undecided: Counter[str] = Counter()
-    for case in pairs(options.seed, options.pairs):
-        if end is not None and time.monotonic() > end:
+    for case in changed_schemas(seed, pairs):
+        if time.monotonic() > end:
             break
         sheet = process.run(case)
         by_kind[case["kind"]].append(sheet)
         if "refused" not in sheet and sheet.get("covers") is None:
             undecided[(sheet.get("why") or [sheet.get("failed", "no answer")])[0]] += 1
         noted = sheet.get("shown") or sheet.get("failed") or ("refused" not in sheet and sheet.get("covers") is None)
-        if options.verbose and (noted or _contradicts(sheet)):
+        if verbose and (noted or _contradicts(sheet)):
             print(json.dumps({"id": case["id"], **sheet}, ensure_ascii=False)[:1_000], flush=True)
     process.end()
     every = [sheet for sheets in by_kind.values() for sheet in sheets]
@@ -411,11 +415,6 @@ def main() -> int:
         "all": summary(every),
         "kinds": {kind: summary(sheets) for kind, sheets in by_kind.items()},
         "undecided": dict(undecided.most_common(12)),
-        "draws": options.draws,
+        "draws": draws,
     }
-    show("contracts", report, keep=options.keep)
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    show("contracts", report, keep=keep)

@@ -1,14 +1,12 @@
-"""Grammars as text beside their own engines: verdicts on texts, masks, and the time of masks.
+"""Grammars as text beside their own engines: verdicts on texts, and the time of masks.
 
     python -m benchmarks masks/text_grammars verdicts [--cache FOLDER] [--model MODEL.gguf] [--grammars N] [--texts N]
-    python -m benchmarks masks/text_grammars tokens [--cache FOLDER] [--model MODEL.gguf] [--grammars N] [--texts N]
     python -m benchmarks masks/text_grammars masks [--texts N]
 
 ``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF),
 and `Grammar.from_lark` with llguidance, on llama.cpp's ``grammars/`` folder and test of grammars, on llguidance's test
 grammars, and on random grammars: the texts that these tests accept and refuse, random texts of the grammar, and changes
-of both. llguidance takes the longest terminal, so it may accept less. ``tokens`` compares the masks of the three peers
-with ours, token by token, in the vocabulary of a GGUF file, and says why they differ. ``masks`` writes random texts of
+of both. llguidance takes the longest terminal, so it may accept less. ``masks`` writes random texts of
 three grammars (a subset of C, SQL, JSON with comments) token by token in the Tekken vocabulary, and times one mask and
 one accept of each engine in turn.
 """
@@ -27,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.shared import engines
-from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, Masks, compared, llguidance_peer, mutated, xgrammar_peer
+from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, compared, llguidance_peer, mutated, xgrammar_peer
 from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
@@ -208,107 +206,6 @@ def verdicts(cache: Path, model: str, drawn: int, each: int) -> dict[str, Any]:
     return {"sources": found, "differences": different}
 
 
-def _kind_of_difference(
-    ours: bool, written: bytes, grammar: Grammar, matcher: Any, judge: Judge, others: list[bool]
-) -> str:
-    """Return why we and a peer differ about a token.
-
-    Args:
-        ours: we allow it.
-        written: the text with the token.
-        grammar: of the text.
-        matcher: ours, before the token was accepted.
-        judge: of the peer.
-        others: what the other peers say of the token.
-    """
-    try:
-        text = written.decode()
-    except UnicodeDecodeError:
-        return "half a character"
-    if not ours:
-        return "the peer alone allows it" if not any(others) else "several peers allow it"
-    whole = text + matcher.shortest_completion().decode()
-    if not grammar.matches(whole):
-        return "we are wrong"
-    try:
-        return "the peer refuses a token of a text that it accepts" if judge(whole) else "the peer refuses the text"
-    except ValueError:
-        return "the peer cannot judge the text"
-
-
-def tokens(cache: Path, model: str, drawn: int, each: int) -> dict[str, Any]:
-    """Compare masks; return the counts, and print what differs."""
-    from llguidance.gbnf_to_lark import gbnf_to_lark
-
-    llama, lark, ebnf = LlamaCpp(model or str(PUBLISHED["smollm2"].pull())), llguidance_peer(), xgrammar_peer()
-    free = '%llguidance {"no_forcing": true}\n'  # else a fixed text has one spelling
-    peers: dict[str, tuple[Callable[[str], Masks], Callable[[str], Judge]]] = {
-        "llama.cpp": (lambda text: llama.masks(text, vocabulary), llama.judge),
-        "xgrammar": (lambda text: ebnf.masks(text, vocabulary), ebnf.judge),
-        "llguidance": (
-            lambda text: lark.masks(free + gbnf_to_lark(text), vocabulary),
-            lambda text: lark.judge(gbnf_to_lark(text)),
-        ),
-    }
-    vocabulary, draw = llama.vocabulary, random.Random(19)
-    grammars = [(case.name, case.text) for case in of_llama_cpp(cache) if not case.is_error]
-    grammars += [*MASKED.items(), *((f"random {n}", random_grammar(draw)) for n in range(drawn))]
-    counts: dict[str, Counter[str]] = {name: Counter() for name in peers}
-    notes: list[list[str]] = []
-    is_text = np.array([token is not None for token in vocabulary.tokens])
-    ends = sorted(vocabulary.eos)
-    for name, text in grammars:
-        try:
-            grammar = Grammar.from_gbnf(text)
-            constraint = grammar.bind(vocabulary)
-        except ToolGrammarError:
-            continue
-        made = {}
-        for peer, (masks_of, judge_of) in peers.items():
-            try:
-                made[peer] = masks_of(text), judge_of(text)
-                counts[peer]["grammars"] += 1
-            except Exception:
-                counts[peer]["refused grammars"] += 1
-        for _ in range(each):
-            written = llama.encode(random_text(grammar, draw, draw.choice([10, 40])))
-            for size in sorted(draw.sample(range(len(written) + 1), min(3, len(written) + 1))):
-                matcher = constraint.matcher()
-                if not all(matcher.accept(token) for token in written[:size]):
-                    continue  # the vocabulary has no tokens for the text
-                ours = np.zeros(vocabulary.size, dtype=bool)
-                ours[matcher.allowed_tokens()] = True
-                prefix = b"".join(vocabulary.tokens[token] or b"" for token in written[:size])
-                theirs = {peer: masks(written[:size]) for peer, (masks, _) in made.items()}
-                for peer, mask in theirs.items():
-                    count = counts[peer]
-                    if mask is None:
-                        count["the peer refuses the text before"] += 1
-                        continue
-                    count["masks"] += 1
-                    count["allowed tokens"] += int((ours & is_text).sum())
-                    if bool(ours[ends].any()) != bool(mask[ends].any()):
-                        count["the end"] += 1
-                        notes.append([name, peer, "the end", repr(prefix)[-80:], ""])
-                    different = np.flatnonzero((ours != mask) & is_text)
-                    count["different tokens"] += len(different)
-                    for token in map(int, different[:10]):
-                        step = matcher.fork()
-                        step.accept(token)
-                        others = [
-                            bool(other[token]) for each, other in theirs.items() if each != peer and other is not None
-                        ]
-                        data = vocabulary.tokens[token] or b""
-                        kind = _kind_of_difference(
-                            bool(ours[token]), prefix + data, grammar, step, made[peer][1], others
-                        )
-                        count[kind] += 1
-                        if kind != "half a character":
-                            notes.append([name, peer, kind, repr(prefix)[-80:], repr(data)])
-    _print(notes)
-    return {"counts": counts, "differences": _counted(note[:3] for note in notes)}
-
-
 def _engines(vocabulary: Any, encode: Any) -> list[Any]:
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
@@ -366,26 +263,24 @@ def masks(each: int) -> dict[str, Any]:
 
 
 def main(
-    what: Literal["verdicts", "tokens", "masks"],
+    what: Literal["verdicts", "masks"],
     cache: Path = CACHE,
     model: str = "",
-    grammars: int = 0,
+    grammars: int = 200,
     texts: int = 0,
     keep: bool = False,
 ) -> None:
     """Compare or time, and show the table.
 
     Args:
-        what: texts, tokens, or the time of masks
+        what: texts, or the time of masks
         cache: a folder for source distributions of the peers
         model: a GGUF file with a byte-level vocabulary; without it, smollm2
-        grammars: number of random grammars; 200 for verdicts and 30 for tokens without it
-        texts: number of random texts of a grammar; 10, 4 and 30 without it
+        grammars: number of random grammars
+        texts: number of random texts of a grammar; 10 and 30 without it
     """
     if what == "masks":
         name, report = "text_grammars", masks(texts or 30)
-    elif what == "tokens":
-        name, report = "text_grammar_tokens", tokens(cache, model, grammars or 30, texts or 4)
     else:
-        name, report = "text_grammar_verdicts", verdicts(cache, model, grammars or 200, texts or 10)
+        name, report = "text_grammar_verdicts", verdicts(cache, model, grammars, texts or 10)
     show(name, report, keep=keep)

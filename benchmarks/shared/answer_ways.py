@@ -2,7 +2,7 @@
 
 Each request is answered greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt
 after an error, under the grammar, and under the grammar with one thing changed (exact choice,
-spacing, order of properties, prompt, a draft before the call, number of calls, jumps). Peers mask the logits of the
+spacing, order of properties, a draft before the call, jumps). Peers mask the logits of the
 same model for the same language (`peer_way`).
 
 An answer is *valid* if it has calls, all of tools that were given, with arguments that satisfy the tool's schema by
@@ -164,31 +164,6 @@ class Free(ToolSet):
         return Verbatim()
 
 
-class Undescribed(ToolSet):
-    """Tools that the grammar enforces and no prompt describes."""
-
-    def prompt(self, *_: Any, **__: Any) -> str:
-        """Return no description."""
-        return ""
-
-
-class Listed(ToolSet):
-    """Tools that the prompt lists in words instead of JSON Schema."""
-
-    def prompt(self, *_: Any, **__: Any) -> str:
-        """Return a list of the functions and their arguments."""
-        lines = ["Answer with a call of one of these functions."]
-        for tool in self:
-            schema = tool.parameters if isinstance(tool.parameters, Mapping) else {}
-            lines.append(f"\n{tool.name}: {tool.description}")
-            for name, about in schema.get("properties", {}).items():
-                about = about if isinstance(about, Mapping) else {}
-                kind = json.dumps(about["enum"]) if "enum" in about else about.get("type", "any")
-                need = "required" if name in schema.get("required", ()) else "optional"
-                lines.append(f"- {name} ({kind}, {need}): {about.get('description', '')}")
-        return "\n".join(lines)
-
-
 class Flexible(ToolSet):
     """Tools whose arguments may have any white space."""
 
@@ -305,14 +280,10 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "grammar": constrained(),
     "grammar, without jumps": constrained(jump_forward=False),
     "grammar, exact choice": constrained(exact_choice=True),
-    "grammar, several calls allowed": constrained(parallel_tool_calls=True),
-    "grammar, text or a call": constrained(tool_choice="auto"),
     "grammar, after a draft of 64 tokens": constrained(draft=64),
     "grammar, compact": constrained(Compact),
     "grammar, any white space": constrained(Flexible),
     "grammar, properties in any order": constrained(AnyOrder),
-    "grammar, tools listed in words": constrained(Listed),
-    "grammar, tools not described": constrained(Undescribed),
 }
 
 

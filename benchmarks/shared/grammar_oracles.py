@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -24,29 +24,9 @@ from toolgrammar.core.models.llama_cpp.library import llama_library
 
 #: Tells whether a text is of a grammar.
 Judge = Callable[[str], bool]
-#: Tells which tokens may follow some tokens; None where these are refused.
-Masks = Callable[[Sequence[int]], "np.ndarray[Any, Any] | None"]
 
 #: Pieces that a mutation may insert.
 PIECES = ("", "a", "b", "0", "(", ")", ",", " ", "é", "-", '"', "}", "null", "\n")
-
-
-class Oracle(Protocol):
-    """A peer."""
-
-    def judge(self, grammar: str) -> Judge:
-        """Return what is accepted of a grammar in the peer's notation.
-
-        Raises:
-            ValueError: it is refused.
-        """
-
-    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
-        """Return the masks of a grammar.
-
-        Raises:
-            ValueError: it is refused.
-        """
 
 
 def mutated(draw: random.Random, text: str) -> str:
@@ -177,20 +157,6 @@ class LlamaCpp:
 
         return accepts
 
-    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
-        """Return the masks of a grammar in GBNF; the vocabulary has to be that of the file."""
-        sampler, every = self._sampler(grammar), range(vocabulary.size)
-
-        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
-            self._samplers.llama_sampler_reset(sampler)
-            for token in tokens:
-                if not self._allowed(sampler, [token])[0]:
-                    return None
-                self._samplers.llama_sampler_accept(sampler, token)
-            return self._allowed(sampler, every)
-
-        return mask
-
     def _piece(self, token: int) -> bytes:
         found = ctypes.create_string_buffer(256)
         size = self._library.llama_token_to_piece(self._vocabulary, token, found, len(found), 0, True)
@@ -222,21 +188,6 @@ class Peer:
 
         return accepts
 
-    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
-        """Return the masks of a grammar."""
-        engine = self._of(vocabulary)
-        compiled = self._read(engine, grammar)
-
-        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
-            state = engine.start(compiled)
-            if not all(engine.step(state, token) for token in tokens):
-                return None
-            engine.bits.fill(-1)
-            engine.fill(state)
-            return unpacked(engine.bits, vocabulary.size)
-
-        return mask
-
 
 def xgrammar_peer() -> Peer:
     """Return xgrammar, with grammars in EBNF."""
@@ -246,8 +197,3 @@ def xgrammar_peer() -> Peer:
 def llguidance_peer() -> Peer:
     """Return llguidance, with grammars in Lark; with a vocabulary of tokens, a fixed text may have any spelling."""
     return Peer(engines.LLGuidance, lambda engine, text: engine.load(engine.matcher.grammar_from_lark(text)))
-
-
-def unpacked(bits: Any, size: int) -> np.ndarray[Any, Any]:
-    """Return the bits of a mask as booleans."""
-    return np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little")[:size].astype(bool)

@@ -257,14 +257,6 @@ def verdicts_table(result: Result) -> str:
     return records(rows, plain("grammars", "peer", *both, *texts))
 
 
-@shows("text_grammar_tokens")
-def tokens_table(result: Result) -> str:
-    """Masks of peers beside ours, and why they differ."""
-    counts = result["counts"]
-    kinds = dict.fromkeys(kind for each in counts.values() for kind in each)
-    return records({kind: {name: each.get(kind, 0) for name, each in counts.items()} for kind in kinds}, plain(*counts))
-
-
 #: Notations of exports, and who reads them.
 NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
 
