@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .json_input import read_json
 from .output import AsJson, fail, located, print_text, traced, writable, write_trace
 from .output import console as make_console
-from .source import executed, read_json
+from .source import executed
 
 if TYPE_CHECKING:
     from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace

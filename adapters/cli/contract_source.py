@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from .json_input import read_json
 from .output import fail, located
 from .siblings import Reader, bundled, in_folder
-from .source import SYNTAXES, Source, executed, is_url, load, read_json
+from .source import SYNTAXES, Source, executed, is_url, load
 
 if TYPE_CHECKING:
     from toolgrammar.tools import ToolSet

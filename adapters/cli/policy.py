@@ -10,8 +10,8 @@ import typer
 
 from .commands import Group, add
 from .contract_source import contracts_of
+from .json_input import read_json
 from .output import AsJson, console, fail, located, print_json, working
-from .source import read_json
 
 app = typer.Typer(cls=Group, no_args_is_help=True, help="Policies of what may flow into which argument.")
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .json_input import read_json
 from .model import pulled
 from .output import complain, console, fail
-from .source import executed, read_json
+from .source import executed
 
 if TYPE_CHECKING:
     from toolgrammar.core import Model

@@ -8,7 +8,7 @@ from posixpath import dirname, join, normpath
 from typing import Any
 from urllib.parse import unquote
 
-from .source import read_json
+from .json_input import read_json
 
 #: Returns the content of a file by its name in the folder; None: there is no such file.
 Reader = Callable[[str], Any]
