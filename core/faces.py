@@ -8,11 +8,12 @@ from importlib import import_module
 from typing import Any
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
+def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` (PEP 562) and ``__all__`` of a package that imports a name on first use.
 
-    A type checker does not see these names: the package imports them under ``TYPE_CHECKING`` too, and lists them in
-    ``__all__``. No name may be that of a module of the package, which would replace it once it is imported.
+    A type checker does not see these names: the package imports them under ``TYPE_CHECKING`` too, each by its own name
+    (``import X as X``), which makes it public. No name may be that of a module of the package, which would replace it
+    once it is imported.
 
     Args:
         package: the name of the package.
@@ -28,4 +29,4 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted(sys.modules[package].__all__)
+    return get, lambda: sorted(sys.modules[package].__all__), sorted(home)

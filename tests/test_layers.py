@@ -246,11 +246,7 @@ MAX_NAMES = 201
 
 def names_of(path: Path) -> set[str]:
     """The names in the ``__all__`` of a package."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    lists = [
-        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    ]
-    return set(ast.literal_eval(lists[0])) if lists else set()
+    return set(getattr(importlib.import_module(f"toolgrammar.{module_name(path)}"), "__all__", ()))
 
 
 def seam() -> Iterator[tuple[str, str, str]]:

@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, _lazy = lazy(
         __name__,
         {
             "policy": "Origin Policy",

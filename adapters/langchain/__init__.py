@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["AskInstead", "ChatToolGrammar", "InjectedArguments", "UnderPolicy", "ValidatedStrategy", "unsure"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, _lazy = lazy(
         __name__,
         {
             "agents": "ValidatedStrategy",

@@ -11,14 +11,10 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .lazy_dfa import Workspace
-
-__all__ = [
-    "Workspace",
-]
+    from .lazy_dfa import Workspace as Workspace
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "lazy_dfa": "Workspace",

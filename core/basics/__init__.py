@@ -7,42 +7,25 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .event_loop import EventLoop
-    from .forks import shared_lock
-    from .logs import logger_of, report
-    from .option_names import option_meant, require_known
-    from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
-    from .pauses import ended_by, is_long, pause
-    from .recent_memo import RecentMemo, TextMemo, memoised_if_short
-    from .resident import held, keep_little
-    from .spans import Span
-
-__all__ = [
-    "ENVELOPE_VERSION",
-    "SERVERS",
-    "EventLoop",
-    "OnUnsupported",
-    "PropertyOrder",
-    "RecentMemo",
-    "Span",
-    "TextMemo",
-    "Whitespace",
-    "ended_by",
-    "held",
-    "is_long",
-    "keep_little",
-    "logger_of",
-    "memoised_if_short",
-    "option_meant",
-    "pause",
-    "report",
-    "require_known",
-    "require_word",
-    "shared_lock",
-]
+    from .event_loop import EventLoop as EventLoop
+    from .forks import shared_lock as shared_lock
+    from .logs import logger_of as logger_of, report as report
+    from .option_names import option_meant as option_meant, require_known as require_known
+    from .options import (
+        ENVELOPE_VERSION as ENVELOPE_VERSION,
+        SERVERS as SERVERS,
+        OnUnsupported as OnUnsupported,
+        PropertyOrder as PropertyOrder,
+        Whitespace as Whitespace,
+        require_word as require_word,
+    )
+    from .pauses import ended_by as ended_by, is_long as is_long, pause as pause
+    from .recent_memo import RecentMemo as RecentMemo, TextMemo as TextMemo, memoised_if_short as memoised_if_short
+    from .resident import held as held, keep_little as keep_little
+    from .spans import Span as Span
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "event_loop": "EventLoop",

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .build import Build
-
-__all__ = ["Build"]
+    from .build import Build as Build
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, {"build": "Build"})
+    __getattr__, __dir__, __all__ = lazy(__name__, {"build": "Build"})

@@ -11,94 +11,55 @@ from ..faces import lazy
 
 if TYPE_CHECKING:
     from .bound import (
-        Copied,
-        Seen,
-        of_conversation,
-        require_formed,
+        Copied as Copied,
+        Seen as Seen,
+        of_conversation as of_conversation,
+        require_formed as require_formed,
     )
-    from .builder import MessageBuilder
-    from .equal_calls import UnequalCalls
+    from .builder import MessageBuilder as MessageBuilder
+    from .equal_calls import UnequalCalls as UnequalCalls
     from .events import (
-        ArgumentsDelta,
-        CallEnd,
-        CallStart,
-        CallSureness,
-        ChoiceMade,
-        Event,
-        Finish,
-        FinishReason,
-        Generation,
-        ReasoningDelta,
-        TextDelta,
-        TokenWritten,
-        Usage,
-        ValueMass,
+        ArgumentsDelta as ArgumentsDelta,
+        CallEnd as CallEnd,
+        CallStart as CallStart,
+        CallSureness as CallSureness,
+        ChoiceMade as ChoiceMade,
+        Event as Event,
+        Finish as Finish,
+        FinishReason as FinishReason,
+        Generation as Generation,
+        ReasoningDelta as ReasoningDelta,
+        TextDelta as TextDelta,
+        TokenWritten as TokenWritten,
+        Usage as Usage,
+        ValueMass as ValueMass,
     )
-    from .message_dicts import ROLES, image, message_of, parts_of, past_call
+    from .message_dicts import (
+        ROLES as ROLES,
+        image as image,
+        message_of as message_of,
+        parts_of as parts_of,
+        past_call as past_call,
+    )
     from .messages import (
-        ENDS_INSIDE,
-        MALFORMED,
-        Fault,
-        ImagePart,
-        Message,
-        Part,
-        ReasoningBlock,
-        Role,
-        TextPart,
-        ToolCall,
-        new_call_id,
+        ENDS_INSIDE as ENDS_INSIDE,
+        MALFORMED as MALFORMED,
+        Fault as Fault,
+        ImagePart as ImagePart,
+        Message as Message,
+        Part as Part,
+        ReasoningBlock as ReasoningBlock,
+        Role as Role,
+        TextPart as TextPart,
+        ToolCall as ToolCall,
+        new_call_id as new_call_id,
     )
-    from .reasoning import ReasoningMarkers, ReasoningSplitter
-    from .shown import as_shown
-    from .trace import ForbiddenToken, Trace, TracedToken
-
-__all__ = [
-    "ENDS_INSIDE",
-    "MALFORMED",
-    "ROLES",
-    "ArgumentsDelta",
-    "CallEnd",
-    "CallStart",
-    "CallSureness",
-    "ChoiceMade",
-    "Copied",
-    "Event",
-    "Fault",
-    "Finish",
-    "FinishReason",
-    "ForbiddenToken",
-    "Generation",
-    "ImagePart",
-    "Message",
-    "MessageBuilder",
-    "Part",
-    "ReasoningBlock",
-    "ReasoningDelta",
-    "ReasoningMarkers",
-    "ReasoningSplitter",
-    "Role",
-    "Seen",
-    "TextDelta",
-    "TextPart",
-    "TokenWritten",
-    "ToolCall",
-    "Trace",
-    "TracedToken",
-    "UnequalCalls",
-    "Usage",
-    "ValueMass",
-    "as_shown",
-    "image",
-    "message_of",
-    "new_call_id",
-    "of_conversation",
-    "parts_of",
-    "past_call",
-    "require_formed",
-]
+    from .reasoning import ReasoningMarkers as ReasoningMarkers, ReasoningSplitter as ReasoningSplitter
+    from .shown import as_shown as as_shown
+    from .trace import ForbiddenToken as ForbiddenToken, Trace as Trace, TracedToken as TracedToken
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "bound": "Copied Seen of_conversation require_formed",

@@ -15,40 +15,26 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .cuts import cut_places
-    from .deadline import Deadline
-    from .json_output import MAX_RETRIES
-    from .json_places import values_of
-    from .mismatch import Match
-    from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface, ToolsInPrompt
-    from .partial import Partial, PartialReader
-    from .plan import resolve_params, schema_of
-    from .retokenise import Speller
-    from .tool_choice import check_tool_choice, unknown_tool
-
-__all__ = [
-    "MAX_RETRIES",
-    "OPTIONS",
-    "Deadline",
-    "GenerateParams",
-    "JsonMode",
-    "Match",
-    "OutputParser",
-    "Partial",
-    "PartialReader",
-    "Speller",
-    "ToolInterface",
-    "ToolsInPrompt",
-    "check_tool_choice",
-    "cut_places",
-    "resolve_params",
-    "schema_of",
-    "unknown_tool",
-    "values_of",
-]
+    from .cuts import cut_places as cut_places
+    from .deadline import Deadline as Deadline
+    from .json_output import MAX_RETRIES as MAX_RETRIES
+    from .json_places import values_of as values_of
+    from .mismatch import Match as Match
+    from .params import (
+        OPTIONS as OPTIONS,
+        GenerateParams as GenerateParams,
+        JsonMode as JsonMode,
+        OutputParser as OutputParser,
+        ToolInterface as ToolInterface,
+        ToolsInPrompt as ToolsInPrompt,
+    )
+    from .partial import Partial as Partial, PartialReader as PartialReader
+    from .plan import resolve_params as resolve_params, schema_of as schema_of
+    from .retokenise import Speller as Speller
+    from .tool_choice import check_tool_choice as check_tool_choice, unknown_tool as unknown_tool
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "deadline": "Deadline",

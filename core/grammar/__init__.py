@@ -10,27 +10,15 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .comparison import Comparison, Witness
-    from .constraint_cache import CacheStatistics, ConstraintCache
-    from .data import is_grammar
-    from .examples import Example, edits
-    from .grammar import Grammar
-    from .sampling import random_text
-
-__all__ = [
-    "CacheStatistics",
-    "Comparison",
-    "ConstraintCache",
-    "Example",
-    "Grammar",
-    "Witness",
-    "edits",
-    "is_grammar",
-    "random_text",
-]
+    from .comparison import Comparison as Comparison, Witness as Witness
+    from .constraint_cache import CacheStatistics as CacheStatistics, ConstraintCache as ConstraintCache
+    from .data import is_grammar as is_grammar
+    from .examples import Example as Example, edits as edits
+    from .grammar import Grammar as Grammar
+    from .sampling import random_text as random_text
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "comparison": "Comparison Witness",

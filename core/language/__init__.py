@@ -15,19 +15,12 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from ..unicode.charset import CharSet
-    from .nodes import Head, Nodes
-    from .terms import Terms
-
-__all__ = [
-    "CharSet",
-    "Head",
-    "Nodes",
-    "Terms",
-]
+    from ..unicode.charset import CharSet as CharSet
+    from .nodes import Head as Head, Nodes as Nodes
+    from .terms import Terms as Terms
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             ".unicode.charset": "CharSet",

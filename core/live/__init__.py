@@ -12,26 +12,14 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .asking import LiveValues
-    from .bounds import AtLeast, AtMost, DaysFromToday
-    from .reading import Reading, read_open
-    from .schema import LiveSchema
-    from .values import Values, given
-
-__all__ = [
-    "AtLeast",
-    "AtMost",
-    "DaysFromToday",
-    "LiveSchema",
-    "LiveValues",
-    "Reading",
-    "Values",
-    "given",
-    "read_open",
-]
+    from .asking import LiveValues as LiveValues
+    from .bounds import AtLeast as AtLeast, AtMost as AtMost, DaysFromToday as DaysFromToday
+    from .reading import Reading as Reading, read_open as read_open
+    from .schema import LiveSchema as LiveSchema
+    from .values import Values as Values, given as given
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "asking": "LiveValues",

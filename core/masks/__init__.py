@@ -13,26 +13,14 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .batch import MaskTable, apply_mask, fill_masks
-    from .budget import Budget
-    from .masks import COMPILED
-    from .matcher import Constraint, Matcher, fill_known
-    from .warming import Warmed
-
-__all__ = [
-    "COMPILED",
-    "Budget",
-    "Constraint",
-    "MaskTable",
-    "Matcher",
-    "Warmed",
-    "apply_mask",
-    "fill_known",
-    "fill_masks",
-]
+    from .batch import MaskTable as MaskTable, apply_mask as apply_mask, fill_masks as fill_masks
+    from .budget import Budget as Budget
+    from .masks import COMPILED as COMPILED
+    from .matcher import Constraint as Constraint, Matcher as Matcher, fill_known as fill_known
+    from .warming import Warmed as Warmed
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "batch": "MaskTable apply_mask fill_masks",

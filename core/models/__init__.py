@@ -11,49 +11,28 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .decisions import Decides, Decision, OneOf, Question, Scale, YesNo
-    from .load import load_model
-    from .local_model import LocalModel
-    from .logits_processor import ConstrainedLogitsProcessor
-    from .model import Capabilities, Model
-    from .published import PUBLISHED
-    from .reasoning import find_markers
-    from .run import AsyncRun, RepeatedCall, Run, RunResult
-    from .scoring import Choice, Score
-    from .stores import stored_models
-    from .streams import AsyncStream, Stream
-    from .template_shape import message_shape, render, shaped
-
-__all__ = [
-    "PUBLISHED",
-    "AsyncRun",
-    "AsyncStream",
-    "Capabilities",
-    "Choice",
-    "ConstrainedLogitsProcessor",
-    "Decides",
-    "Decision",
-    "LocalModel",
-    "Model",
-    "OneOf",
-    "Question",
-    "RepeatedCall",
-    "Run",
-    "RunResult",
-    "Scale",
-    "Score",
-    "Stream",
-    "YesNo",
-    "find_markers",
-    "load_model",
-    "message_shape",
-    "render",
-    "shaped",
-    "stored_models",
-]
+    from .decisions import (
+        Decides as Decides,
+        Decision as Decision,
+        OneOf as OneOf,
+        Question as Question,
+        Scale as Scale,
+        YesNo as YesNo,
+    )
+    from .load import load_model as load_model
+    from .local_model import LocalModel as LocalModel
+    from .logits_processor import ConstrainedLogitsProcessor as ConstrainedLogitsProcessor
+    from .model import Capabilities as Capabilities, Model as Model
+    from .published import PUBLISHED as PUBLISHED
+    from .reasoning import find_markers as find_markers
+    from .run import AsyncRun as AsyncRun, RepeatedCall as RepeatedCall, Run as Run, RunResult as RunResult
+    from .scoring import Choice as Choice, Score as Score
+    from .stores import stored_models as stored_models
+    from .streams import AsyncStream as AsyncStream, Stream as Stream
+    from .template_shape import message_shape as message_shape, render as render, shaped as shaped
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "decisions": "Decides Decision OneOf Question Scale YesNo",

@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from ..language.reading_marks import ReadingMark
-    from .calls import ReadCall, ReadValue
-    from .marked import marked_json, marked_place
-    from .reader import Reader
-
-__all__ = [
-    "ReadCall",
-    "ReadValue",
-    "Reader",
-    "ReadingMark",
-    "marked_json",
-    "marked_place",
-]
+    from ..language.reading_marks import ReadingMark as ReadingMark
+    from .calls import ReadCall as ReadCall, ReadValue as ReadValue
+    from .marked import marked_json as marked_json, marked_place as marked_place
+    from .reader import Reader as Reader
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             ".language.reading_marks": "ReadingMark",

@@ -15,72 +15,43 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .compile import CompiledSchema, compile_schema, every_problem
-    from .findings import Findings
-    from .keywords.refusals import CHECK_LATER
-    from .lower.arguments_object import READINGS
-    from .lower.nested_arguments import Reading
-    from .normal.conjunction import type_of
-    from .pydantic.discriminator import require_tags
-    from .pydantic.schema import PydanticJsonSchema, json_schema_of
-    from .read.dated import names_a_day, of_today, today
-    from .read.keywords import GRAMMAR, KEYWORDS, TYPES, Role, Shape
-    from .read.options import SchemaOptions
-    from .read.reasoning_order import reasoning_first
-    from .read.unread import OTHER_ANNOTATIONS, Unread, unread, warn_of_misspelt
-    from .scalars.formats import ENFORCED
+    from .compile import (
+        CompiledSchema as CompiledSchema,
+        compile_schema as compile_schema,
+        every_problem as every_problem,
+    )
+    from .findings import Findings as Findings
+    from .keywords.refusals import CHECK_LATER as CHECK_LATER
+    from .lower.arguments_object import READINGS as READINGS
+    from .lower.nested_arguments import Reading as Reading
+    from .normal.conjunction import type_of as type_of
+    from .pydantic.discriminator import require_tags as require_tags
+    from .pydantic.schema import PydanticJsonSchema as PydanticJsonSchema, json_schema_of as json_schema_of
+    from .read.dated import names_a_day as names_a_day, of_today as of_today, today as today
+    from .read.keywords import GRAMMAR as GRAMMAR, KEYWORDS as KEYWORDS, TYPES as TYPES, Role as Role, Shape as Shape
+    from .read.options import SchemaOptions as SchemaOptions
+    from .read.reasoning_order import reasoning_first as reasoning_first
+    from .read.unread import (
+        OTHER_ANNOTATIONS as OTHER_ANNOTATIONS,
+        Unread as Unread,
+        unread as unread,
+        warn_of_misspelt as warn_of_misspelt,
+    )
+    from .scalars.formats import ENFORCED as ENFORCED
     from .scalars.value_syntax import (
-        Arguments,
-        BareSyntax,
-        NestedTags,
-        PythonSyntax,
-        ValueSyntax,
-        cannot_write_name,
-        mark,
-        python_string,
-        size_of,
+        Arguments as Arguments,
+        BareSyntax as BareSyntax,
+        NestedTags as NestedTags,
+        PythonSyntax as PythonSyntax,
+        ValueSyntax as ValueSyntax,
+        cannot_write_name as cannot_write_name,
+        mark as mark,
+        python_string as python_string,
+        size_of as size_of,
     )
 
-__all__ = [
-    "CHECK_LATER",
-    "ENFORCED",
-    "GRAMMAR",
-    "KEYWORDS",
-    "OTHER_ANNOTATIONS",
-    "READINGS",
-    "TYPES",
-    "Arguments",
-    "BareSyntax",
-    "CompiledSchema",
-    "Findings",
-    "NestedTags",
-    "PydanticJsonSchema",
-    "PythonSyntax",
-    "Reading",
-    "Role",
-    "SchemaOptions",
-    "Shape",
-    "Unread",
-    "ValueSyntax",
-    "cannot_write_name",
-    "compile_schema",
-    "every_problem",
-    "json_schema_of",
-    "mark",
-    "names_a_day",
-    "of_today",
-    "python_string",
-    "reasoning_first",
-    "require_tags",
-    "size_of",
-    "today",
-    "type_of",
-    "unread",
-    "warn_of_misspelt",
-]
-
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "compile": "CompiledSchema compile_schema every_problem",

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .strings import string_grammar
-
-__all__ = [
-    "string_grammar",
-]
+    from .strings import string_grammar as string_grammar
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "strings": "string_grammar",

@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .disk_cache import cache_folder
-    from .vocabulary import MAX_TOKEN_BYTES, Vocabulary
-
-__all__ = [
-    "MAX_TOKEN_BYTES",
-    "Vocabulary",
-    "cache_folder",
-]
+    from .disk_cache import cache_folder as cache_folder
+    from .vocabulary import MAX_TOKEN_BYTES as MAX_TOKEN_BYTES, Vocabulary as Vocabulary
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "disk_cache": "cache_folder",

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from toolgrammar.core.faces import lazy
 
 if TYPE_CHECKING:
-    from .origins import Origin
-    from .policy import Policy
-    from .report import Possible, Reach
-
-__all__ = ["Origin", "Policy", "Possible", "Reach"]
+    from .origins import Origin as Origin
+    from .policy import Policy as Policy
+    from .report import Possible as Possible, Reach as Reach
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, {"origins": "Origin", "policy": "Policy", "report": "Possible Reach"})
+    __getattr__, __dir__, __all__ = lazy(
+        __name__, {"origins": "Origin", "policy": "Policy", "report": "Possible Reach"}
+    )

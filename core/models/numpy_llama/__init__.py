@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING
 from ...faces import lazy
 
 if TYPE_CHECKING:
-    from .embedded import EmbeddedBackend
-
-__all__ = [
-    "EmbeddedBackend",
-]
+    from .embedded import EmbeddedBackend as EmbeddedBackend
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "embedded": "EmbeddedBackend",

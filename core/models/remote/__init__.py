@@ -11,23 +11,14 @@ from typing import TYPE_CHECKING
 from ...faces import lazy
 
 if TYPE_CHECKING:
-    from .answer import Answer
-    from .model import RemoteModel
-    from .plain_server import PlainServer
-    from .stream_state import RemoteFinish, RemoteGeneration
-    from .transport import RefusedError
-
-__all__ = [
-    "Answer",
-    "PlainServer",
-    "RefusedError",
-    "RemoteFinish",
-    "RemoteGeneration",
-    "RemoteModel",
-]
+    from .answer import Answer as Answer
+    from .model import RemoteModel as RemoteModel
+    from .plain_server import PlainServer as PlainServer
+    from .stream_state import RemoteFinish as RemoteFinish, RemoteGeneration as RemoteGeneration
+    from .transport import RefusedError as RefusedError
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(
+    __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
             "answer": "Answer",
