@@ -223,6 +223,7 @@ class _Verifying:
         self.problems: list[str] = []
 
     def take(self, where: str, line: bytes) -> None:
+        """Compare a line with the entry before it: its number, the hash that it continues, and its own hash."""
         if not line.endswith(b"\n"):
             self.torn.append(f"{where}: incomplete ({len(line)} bytes)")
             return

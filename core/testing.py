@@ -202,6 +202,7 @@ class _Backend:
         self._sessions.close()
 
     def start(self) -> _Session:
+        """Return a session that writes the next reply of the script."""
         self._sessions.check()
         messages = self._local.messages
         with self._lock:

@@ -44,6 +44,22 @@ def test_every_test_says_what_is_true() -> None:
     assert silent == []
 
 
+def test_long_functions_say_what_they_do() -> None:
+    """A function of twenty lines or more has a docstring, a private one too; `__init__` has that of its class."""
+    silent = []
+    for path in modules("core", "tools", "adapters"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            inner = node.body if isinstance(node, (ast.Module, ast.ClassDef)) else ()
+            silent += [
+                f"{path.relative_to(ROOT)}:{each.lineno} {each.name}"
+                for each in inner
+                if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and int(each.end_lineno or 0) - each.lineno >= 19
+                and not (each.name.startswith("__") or ast.get_docstring(each))
+            ]
+    assert silent == []
+
+
 def test_modules_stay_small() -> None:
     """A module is one idea, and some ideas need many lines; none has more than 900."""
     long = {

@@ -278,6 +278,11 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> Any:
+    """Run an async function of a tool in an event loop of its own.
+
+    Raises:
+        ToolCallError: this thread has a running loop.
+    """
     import asyncio
 
     try:

@@ -112,6 +112,12 @@ class _Converter:
         self.open: dict[int, _Steps] = {}
 
     def convert(self, schema: Any, steps: _Steps) -> dict[str, Any] | bool:
+        """Return a schema in JSON Schema 2020-12; one that contains itself refers to its place.
+
+        Args:
+            schema: in any of the dialects.
+            steps: its place in the whole schema.
+        """
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
@@ -134,6 +140,7 @@ class _Converter:
             del self.open[id(schema)]
 
     def _object(self, schema: Mapping[str, Any], steps: _Steps) -> dict[str, Any] | bool:
+        """Return a schema that is an object, keyword by keyword."""
         for key in schema:
             if not isinstance(key, str):
                 raise InvalidSchemaError(f"the key {key!r} is not a string", place=_place(steps))
@@ -184,6 +191,7 @@ class _Converter:
         return _nullable(result) if schema.get("nullable") is True else result
 
     def _type(self, value: Any, schema: Mapping[str, Any], result: dict[str, Any], steps: _Steps) -> None:
+        """Add ``type`` to a result; a name that stands for more than a type of JSON adds its other keywords."""
         names = value if isinstance(value, (list, tuple)) else [value]
         types: list[str] = []
         others: list[dict[str, Any]] = []

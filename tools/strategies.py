@@ -65,6 +65,7 @@ def _bytes() -> Vocabulary:
 
 @st.composite
 def _texts(draw: st.DrawFn, constraint: Constraint, max_bytes: int) -> str:
+    """Draw a text: at each free byte the shortest way on or another byte, and beyond ``max_bytes`` the shortest end."""
     matcher = constraint.matcher()
     written = b""
     while not matcher.is_finished:

@@ -582,6 +582,7 @@ class ToolSet(Execution):
         reasoning: Reasoning = "none",
         other_spellings: bool = False,
     ) -> FormatParser:
+        """Return the parser of a format for these tools, with what reads other spellings and reasoning around it."""
         parser: FormatParser = wire.parser(self._readable, finish, new_id, whole_text=whole_text)
         if other_spellings and not whole_text:
             spellings = self._spellings(wire).of_tools(self._readable)

@@ -146,6 +146,7 @@ class ToolGrammarChatClient(
     async def _updates(
         self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]
     ) -> AsyncIterable[ChatResponseUpdate]:
+        """Yield an answer in pieces, and at its end what it cost and why it ended."""
         collected = _shared.Collector()
         with _shared.translated(errors):
             request = await self._request(messages, options)

@@ -138,6 +138,7 @@ def _name_of(before: Sequence[Message], result: Content) -> str | None:
 
 
 def _to_message(message: FrameworkMessage) -> Message:
+    """Return a message of the framework, without results of tools, as ours."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
     reasoning = ""

@@ -116,6 +116,7 @@ class _Drawing:
         return draw.NonTerminal(_short(_facts(schema, kind)))
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> Any:
+        """Draw an object: its members in order, optional ones with a way around them."""
         draw = self._railroad
         required = schema.get("required") or []
         members = []

@@ -134,6 +134,7 @@ def _core_folder(core: Any) -> Path:
 
 
 def _python(found: Installation) -> None:
+    """Note the version of Python, and whether threads run at the same time."""
     from toolgrammar.core.compiled import Build
 
     has_gil = Build.of_installation().has_gil
@@ -188,6 +189,7 @@ def _engine(found: Installation) -> None:
 
 
 def _packages(found: Installation) -> None:
+    """Note the required and the optional packages, and which are missing or outside their tested range."""
     try:
         from packaging.requirements import Requirement
     except ImportError:
@@ -242,6 +244,7 @@ def _versions(requirements: Iterable[Requirement]) -> list[Package]:
 
 
 def _cache(found: Installation) -> None:
+    """Note the cache of vocabularies on disk, and whether it can be written."""
     from toolgrammar.core.vocabulary import cache_folder
 
     folder = cache_folder()

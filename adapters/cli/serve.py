@@ -192,6 +192,16 @@ def _require_port(host: str, port: int) -> None:
 
 
 def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: Callable[[str], None]) -> None:
+    """Run a server until a signal ends it.
+
+    Args:
+        app: the ASGI application.
+        host: the address to listen at.
+        port: likewise; 0: a free one.
+        grace: seconds that running requests get after a signal.
+        seconds: longest time in which the head of a request must arrive.
+        announce: is called with the server's address once it listens.
+    """
     try:
         import uvicorn
     except ImportError:

@@ -158,6 +158,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         return params
 
     def _resolve_model_profile(self) -> ModelProfile | None:
+        """Return what the model can do, in LangChain's terms."""
         model = self.loaded.model()
         thinks = _shared.thinks(model, self.tool_format)
         images, is_remote = model.capabilities.images, not isinstance(model, LocalModel)

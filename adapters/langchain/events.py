@@ -54,6 +54,7 @@ class Blocks:
         return [{**start, "metadata": metadata}, *told]
 
     def _of(self, event: Event, chunks: Sequence[ChatGenerationChunk]) -> list[dict[str, Any]]:
+        """Return an event of an answer as events of LangChain's protocol."""
         if not isinstance(event, Finish):
             for chunk in chunks:
                 self._logprobs += chunk.message.response_metadata.get("logprobs", {}).get("content", [])

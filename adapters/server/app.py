@@ -154,6 +154,8 @@ class _Server:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def _endpoint(self, protocol: Protocol | DecisionProtocol) -> Any:
+        """Return the endpoint of a protocol: errors become its failures, and every request is recorded once."""
+
         async def endpoint(request: Request) -> Response:
             record = _Record(protocol.path, time.perf_counter())
             try:
@@ -177,6 +179,7 @@ class _Server:
         return endpoint
 
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
+        """Answer a request, whole or as a stream."""
         deadline = Deadline.after(self._limits.answer_seconds)
         asked, headers = await self._asked(protocol, request, record, deadline)
         if self._policies is not None:

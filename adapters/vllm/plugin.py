@@ -167,6 +167,7 @@ def _wrap_scheduler() -> None:
 
 
 def _wrap_manager() -> None:
+    """Let vLLM's manager of grammars tell ours its request, and keep the token that ends a text to itself."""
     from vllm.v1.structured_output import StructuredOutputManager
 
     create = StructuredOutputManager._create_grammar

@@ -81,6 +81,7 @@ class _Writer:
         return number
 
     def _made(self, grammar: Any) -> list[Any]:
+        """Return a grammar as JSON: its kind, then its parameters and parts; `_Parts._made` makes it again."""
         kind, *rest = grammar._key
         if kind in ("sequence", "choice"):
             return [kind, *map(self.part, rest)]
@@ -277,6 +278,11 @@ class _Parts:
             raise GrammarError(f"the grammar has no part {number!r}", hint="pass the output of dumps()")
 
     def _made(self, kind: str, *rest: Any) -> Any:
+        """Return the grammar of a kind, from the parameters and parts that `_Writer._made` wrote.
+
+        Raises:
+            GrammarError: the kind is unknown.
+        """
         make, part = self._make, self.part
         if kind in ("sequence", "choice"):
             return getattr(make, kind)(*map(part, rest))

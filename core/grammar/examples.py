@@ -247,6 +247,7 @@ def _goals_of_values(schema: Mapping[str, Any]) -> Iterator[Goal]:
 
 
 def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
+    """Yield what an example of an object can show: members present and absent, then the goals of each member."""
     declared, required = schema.get("properties"), _list(schema, "required")
     members = dict(declared) if isinstance(declared, Mapping) else {}
     optional = [name for name in members if name not in required]
@@ -273,6 +274,7 @@ def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]
 
 
 def _goals_of_items(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
+    """Yield what an example of an array can show: an item, then the goals of each position and of further items."""
     before = _list(schema, "prefixItems") or _list(schema, "items")
     keyword = "prefixItems" if _list(schema, "prefixItems") else "items"
     for index, inner in enumerate(before):

@@ -145,6 +145,7 @@ class _Builder:
         self.calls.append(ReadCall(tool, (begin, end), open=self._open))
 
     def _begin(self, at: int, mark: ReadingMark) -> None:
+        """Add the value that begins here, below the innermost open one; without one, it is the arguments of a call."""
         parent = self._open[-1] if self._open else None
         if parent is None:
             if not self.calls or self.calls[-1].values:

@@ -180,6 +180,8 @@ class Reader:
         return found
 
     def _pass(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:
+        """Return the ways past the marks at which threads of a state wait: the marks of each way in order, and the
+        state behind them."""
         automaton, nodes = self._automaton, self._program.store.nodes
         if not (waiting := automaton.open_threads(state)):
             return [((), state)]

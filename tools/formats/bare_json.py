@@ -140,6 +140,10 @@ class BareJsonParser:
         return len(text)
 
     def _take_json(self, text: str, at: int, events: list[Event]) -> int:
+        """Read on in a JSON value that may be calls; return where reading stopped.
+
+        When it is whole, the events of its calls are added, or its text is given back.
+        """
         assert self._scanner is not None
         end = self._scanner.push(text, at)
         self._held.append(text[at:end])

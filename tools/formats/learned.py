@@ -159,6 +159,12 @@ def _marked(body: str, ids: Sequence[str]) -> str:
 
 
 def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateFormat]:
+    """Yield formats in which a call has its arguments as one JSON object, after the name of the function.
+
+    Args:
+        base: a format with the reasoning and the text of the template.
+        turns: what the template writes for each probe: ``one`` call, ``two`` calls, ``text`` and a call.
+    """
     one = turns["one"].strip()
     first = _span(one, "probe_alpha", 0)
     if first is None:
@@ -276,6 +282,9 @@ def _pattern(markup: str) -> str:
 
 
 def _xml(base: XmlCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
+    """Yield formats in which each argument has a tag or a pair of markers, from turns as `_json` takes them.
+
+    The probe has the arguments ``word`` ("Qaz7") and ``count`` (31): what stands between them is the markup."""
     one = turns["one"].strip()
     at = one.rfind("probe_alpha", 0, one.find("word"))
     key, value = one.find("word", at + 11), one.find("Qaz7")
@@ -341,6 +350,7 @@ def parameter_pattern(before: str, inside: str) -> str:
 
 
 def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
+    """Yield formats in which a call is ``name(argument=value)``, from turns as `_json` takes them."""
     one = turns["one"].strip()
     at = one.find("probe_alpha(")
     end = one.find(")", at)

@@ -92,6 +92,7 @@ class LiteralScanner:
         return position
 
     def _outside(self, text: str, position: int) -> int:
+        """Read on outside of strings, to the next quote, bracket or end; return where reading stopped."""
         end, mark = self._marks.search(text, position, final=False)
         plain = self._plain.match(text, position, end)
         if plain is None or plain.end() < end:
@@ -192,6 +193,11 @@ class _LiteralParser:
         self.at = match.end() if match else self.at
 
     def value(self, depth: int) -> Any:
+        """Return the value that begins here.
+
+        Raises:
+            ValueError: there is none, or it is nested too deeply.
+        """
         if depth > MAX_DEPTH:
             raise ValueError("the arguments are nested too deeply")
         self.space()

@@ -164,6 +164,11 @@ def _fields(value: Any, pointer: str) -> tuple[Field, ...]:
 
 
 def _field(value: Any, pointer: str) -> Field:
+    """Return a field of results, written "tool.field", "tool/path" or as an object.
+
+    Raises:
+        PolicyError: it is none.
+    """
     if isinstance(value, str):
         ends = [end for end in (value.find("."), value.find("/")) if end > 0]
         tool = value[: min(ends)] if ends else value

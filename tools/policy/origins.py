@@ -70,6 +70,14 @@ class OriginsOf:
         return found
 
     def _of_value(self, value: Any, pointer: str, rule: Rule, names: frozenset[str]) -> Origins:
+        """Return the origins of a value by pointer: of the whole where a source has it, else of its parts.
+
+        Args:
+            value: the value, or a part of it.
+            pointer: where it is.
+            rule: the sources that it may have.
+            names: names of members that the schema declares; others have origins of their own.
+        """
         parts = isinstance(value, (Mapping, list, tuple)) and any(source.is_in_parts for source in rule)
         wanted = [
             source for source in rule if not (parts and source.is_open)

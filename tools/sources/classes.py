@@ -75,6 +75,11 @@ def without_fields(cls: type[BaseModel], names: Collection[str]) -> type[BaseMod
 
 
 def _from_model(cls: type[BaseModel]) -> Tool:
+    """Return a Pydantic class as a tool, whose arguments are its fields.
+
+    Raises:
+        SchemaError: its schema cannot be made, or it does not describe an object by plain names.
+    """
     name = cls.__name__
     try:
         schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)

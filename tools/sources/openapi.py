@@ -281,6 +281,11 @@ class Operation:
         return list(merged.values())
 
     def _parameter(self, source: Mapping[str, Any], taken: Mapping[str, Any]) -> tuple[Parameter, Any]:
+        """Return a parameter and its schema; ``taken`` are the names of those before it.
+
+        Raises:
+            SchemaError: it is malformed, or cannot be written in its style or media type.
+        """
         name, place = source.get("name"), source.get("in")
         where = Place(pointer=self.pointer, parameter=name if isinstance(name, str) else None)
         if not isinstance(name, str) or place not in _PLACES:

@@ -48,6 +48,7 @@ class _Rewriter:
             return annotation
 
     def _typed_dict(self, cls: Any) -> Any:
+        """Return the same class from ``typing_extensions`` if it, or one inside it, is of ``typing``."""
         if cls in self.replaced:
             return self.replaced[cls]
         self.replaced[cls] = cls

@@ -170,6 +170,17 @@ class TypeAlgebra:
         return ts.union([self._entry(owner, name, at, index) for owner in owners for name in names])
 
     def _entry(self, owner: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
+        """Return ``T[K]``: the type of an item or of a property.
+
+        Args:
+            owner: T.
+            key: K, without unions.
+            at: the place of T.
+            index: the place of K.
+
+        Raises:
+            UnsupportedSchemaError: there is none.
+        """
         if owner == ts.ANY or isinstance(owner, ts.Refused):
             return owner
         if isinstance(key, ts.Refused):

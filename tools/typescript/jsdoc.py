@@ -91,6 +91,11 @@ def parse(comment: str) -> Doc:
 
 
 def _read(text: str) -> Doc:
+    """Return what a comment says: its prose, and what each of its tags states.
+
+    Raises:
+        JsDocError: a tag is misspelt, or its value is not of its kind.
+    """
     doc = Doc()
     tags: list[re.Match[str]] = []
     for tag in _TAG.finditer(text):
@@ -150,6 +155,7 @@ def _example(doc: Doc, name: str, value: str) -> list[str]:
 
 
 def _mark(doc: Doc, name: str, value: str) -> None:
+    """Apply a tag that is no keyword of JSON Schema (``@deprecated``, ``@name``, ``@schema``, ...)."""
     if name == "deprecated":
         doc.keywords["deprecated"] = True
         if value:
@@ -175,6 +181,7 @@ def _mark(doc: Doc, name: str, value: str) -> None:
 
 
 def _value(name: str, value: str) -> Any:
+    """Return the value of a tag that is a keyword of JSON Schema, by the shape of the keyword's values."""
     shape = KEYWORDS[name].shape if name in KEYWORDS else Shape.TEXT
     if shape is Shape.PATTERN:
         return _pattern(value)

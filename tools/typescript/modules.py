@@ -229,6 +229,15 @@ class Program:
         return target
 
     def _exported(self, name: str, space: Space, *, values: bool, final: bool, seen: set[int]) -> Target | None:
+        """Return what a module exports under a name, itself or by ``export *``; None if nothing.
+
+        Args:
+            name: as it is imported.
+            space: the module.
+            values: look for values, not for types.
+            final: follow it to its declaration.
+            seen: the modules that were asked.
+        """
         if id(space) in seen:
             return None
         seen.add(id(space))
@@ -262,6 +271,7 @@ class Program:
             self._statement(statement, statement, space, exported=False)
 
     def _statement(self, node: Node, statement: Node, space: Space, *, exported: bool) -> None:
+        """Enter what a statement declares, imports or exports in the tables of its space."""
         kind = node.type
         if kind in _WITHOUT_MEANING:
             return
@@ -310,6 +320,7 @@ class Program:
         self._declare(body, inner)
 
     def _add(self, kind: str, node: Node, statement: Node, space: Space, exported: bool) -> None:
+        """Enter a declaration in its space; interfaces, enums and overloads of one name are one declaration."""
         source = space.source
         name = source.text(child_of(node, "name"))
         tables = [table for table, kinds in ((space.types, _TYPES), (space.values, _VALUES)) if kind in kinds]
@@ -336,6 +347,7 @@ class Program:
             self.declarations.append(declaration)
 
     def _import(self, node: Node, space: Space) -> None:
+        """Enter the names that an import binds."""
         text = space.source.text
         required = next((child for child in node.named_children if child.type == "import_require_clause"), None)
         if required is not None:
@@ -359,6 +371,7 @@ class Program:
                     space.links[text(alias)] = Link(node, module_name, (self._plain(name, space),))
 
     def _export(self, node: Node, statement: Node, space: Space) -> None:
+        """Enter the names that an export statement exports, in each of its forms."""
         source = node.child_by_field_name("source")
         module = space.source.string(source) if source is not None else None
         clause = next((child for child in node.named_children if child.type == "export_clause"), None)

@@ -87,6 +87,7 @@ class ObjectReader(TypeAlgebra):
         raise NotImplementedError
 
     def _body(self, members: list[Node], scope: ts.Scope) -> ts.Object:
+        """Return the type of the members between braces."""
         properties: dict[str, ts.Property] = {}
         indexes: list[ts.Index] = []
         call: ts.Function | None = None

@@ -267,6 +267,7 @@ class _Printer:
         return _Printed(self._alternatives(members, indent), frozenset(expressed))
 
     def _object(self, schema: dict[str, Any], indent: str) -> _Printed:
+        """Return the type of an object, and which keywords it expresses; the others become tags of a comment."""
         expressed = {"type"}
         properties = schema.get("properties")
         required = list(schema.get("required", ()))
@@ -308,6 +309,7 @@ class _Printer:
         return f"{indent}[key: {key}]: {self._type(value, indent)}{' | undefined' * optional}"
 
     def _array(self, schema: dict[str, Any], indent: str) -> _Printed:
+        """Return the type of an array or tuple, and which keywords it expresses."""
         arrays = frozenset({"array"})
         items = schema.get("items", {})
         prefix = schema.get("prefixItems")

@@ -226,6 +226,7 @@ class _Text:
     # -- making ------------------------------------------------------------------------------------------------
 
     def _tools(self, declaration: Declaration) -> Iterator[Tool]:
+        """Yield the tools of a declaration: its functions, or the object itself."""
         functions = self._functions(declaration)
         scope = Scope(declaration.space)
         self.reader.read.add(declaration)
@@ -258,6 +259,14 @@ class _Text:
         return self._tool(name, "", self._rooted(schema))
 
     def _function(self, name: str, signature: Node, commented: Node, scope: Scope) -> Tool:
+        """Return a function as a tool.
+
+        Args:
+            name: of the tool, unless a comment names it.
+            signature: the node with its parameters.
+            commented: the node behind its comment.
+            scope: of its types.
+        """
         if signature.child_by_field_name("type_parameters") is not None:
             raise self.source.refuse(signature, "a generic function has many signatures", "write out one of them")
         doc = self.source.doc(commented)

@@ -126,6 +126,7 @@ class SchemaWriter:
         return {"$ref": f"#/$defs/{key}"}
 
     def _plain(self, type_: ts.Type, at: ts.At) -> Any:
+        """Return the schema of a type that is neither named nor an object."""
         if isinstance(type_, ts.Keyword):
             if type_.name == "symbol":
                 raise at.source.refuse(at.node, "JSON has no values of the type 'symbol'", "use a string")
@@ -166,6 +167,7 @@ class SchemaWriter:
         return self._schema(type_, at)
 
     def _tuple(self, type_: ts.Tuple, at: ts.At) -> Any:
+        """Return the schema of a tuple."""
         items: list[Any] = []
         least: int | None = None
         rest: Any = None
@@ -206,6 +208,7 @@ class SchemaWriter:
         return made
 
     def _object(self, type_: ts.Object, at: ts.At) -> Any:
+        """Return the schema of an object; methods and callbacks are left out."""
         if type_.call is not None:
             what = "a constructor" if type_.call.construct else "a function"
             raise type_.call.scope.source.refuse(

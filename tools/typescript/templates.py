@@ -49,6 +49,15 @@ def template(pieces: Sequence[Sequence[tuple[ts.Part, ...]]], at: ts.At) -> ts.T
 
 
 def _pattern(parts: Sequence[ts.Part], at: ts.At) -> str:
+    """Return the regular expression of a template type.
+
+    Args:
+        parts: placeholders, and the literals between them: each a tuple of the texts that are possible there.
+        at: its place.
+
+    Raises:
+        LimitError: it is too long.
+    """
     pattern, rest = "", list(parts)
     while rest:
         first = rest[0]

@@ -306,6 +306,7 @@ class TypeReader(ObjectReader):
         return self.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
 
     def _tuple(self, node: Node, scope: ts.Scope) -> ts.Type:
+        """Return the type of ``[A, B?, ...C[]]``."""
         elements: list[ts.Element] = []
         for child in parts(node):
             at = scope.at(child)

@@ -289,6 +289,7 @@ def _question(one: Fields) -> tuple[Question, Any]:
 
 
 def _answer(name: str | None, values: Any, question: Question, decision: Decision) -> dict[str, Any]:
+    """Return the answer to a question as the protocol has it: by the kind of the question, or as a refusal."""
     if decision.refused:
         return {"type": "refusal", "name": name}
     shares = decision.probabilities

@@ -80,6 +80,7 @@ class PythonicCallsParser(TemplateParser):
         self._held = None
 
     def _between(self, events: list[Event]) -> bool:
+        """Begin a call where ``name(`` stands; return False until more text is needed to tell."""
         buffer = self._buffer
         self._space.append(buffer.take_space())
         match = buffer.match(_NAME_AND_BRACKET)

@@ -126,6 +126,8 @@ class ObjectReader:
         self._state = "broken"
 
     def _step(self, text: str, position: int, events: list[Event]) -> int:
+        """Read a character of the object around name and arguments, or a piece of a key or value; return where
+        reading stopped."""
         char, state = text[position], self._state
         if state in ("key", "value"):
             return self._scan(text, position, events)

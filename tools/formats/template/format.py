@@ -305,6 +305,11 @@ class TemplateFormat(WireFormat):
         return Grammar.text(excluding=self.markers, min_chars=1, excluding_starts=heads)
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
+        """Return the grammar of the text of a turn: demanded JSON, free text, or text that is surely no call.
+
+        Raises:
+            ToolGrammarError: a JSON answer could not be told from calls.
+        """
         if turn.response_schema is not None:
             text = turn.answer()
             if (

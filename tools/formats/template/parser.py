@@ -150,6 +150,7 @@ class TemplateParser(StreamParser):
         return True
 
     def _step(self, events: list[Event]) -> bool:
+        """Do one step of the present state; events of what may turn out to be no call are held until that is known."""
         found = self._doubtful
         if found is None:
             return self._state(events)
@@ -322,6 +323,7 @@ class TemplateParser(StreamParser):
     # -- a call that is one object -----------------------------------------------------------------------------
 
     def _read_object(self, events: list[Event]) -> bool:
+        """Read on in an object of name and arguments; return False until more text is needed."""
         reader, buffer = self._reader, self._buffer
         assert reader is not None
         end = self._syntax.call_end
@@ -365,6 +367,7 @@ class TemplateParser(StreamParser):
     # -- a call whose name is outside of the arguments --------------------------------------------------------
 
     def _read_head(self, events: list[Event]) -> bool:
+        """Read a call up to its arguments: its name, and the id if the format writes one."""
         buffer = self._buffer
         match = buffer.match(self._head)
         if match is None:
@@ -390,6 +393,7 @@ class TemplateParser(StreamParser):
         return True
 
     def _read_arguments(self, events: list[Event]) -> bool:
+        """Read on in the JSON object of the arguments, and end the call behind it."""
         buffer = self._buffer
         if not self._arguments:
             buffer.take_space()

@@ -155,6 +155,7 @@ class XmlCalls(TemplateFormat):
         return replace(syntax, skips=tuple(skips))
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
+        """Return what makes the parser of this format for some tools."""
         kinds = kinds_of_arguments(tools, self.arguments)
         after = self.parameter.partition("$value")[2]
         padding = after[: len(after) - len(after.lstrip())]
