@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from toolgrammar.core.basics import memoised_if_short
 from toolgrammar.core.conversation import ImagePart, Message, ToolCall
 from toolgrammar.core.generation import OPTIONS
 from toolgrammar.core.models import LocalModel, Model, find_markers
@@ -197,10 +199,17 @@ def function_tool(
     made = {"name": name or function["name"], "description": function["description"]}
     parameters = function[schema] if parameters is None else parameters
     with at_field(function.path(schema)):
-        tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
+        read = _read_tool(json.dumps({**made, **({} if parameters is None else {"parameters": parameters})}))
+    tool: dict[str, Any] = json.loads(read)
     if deferred:
         tool["defer_loading"] = True
     return tool
+
+
+@memoised_if_short(1_024)
+def _read_tool(text: str) -> str:
+    """Return a tool in OpenAI's form, as JSON: agents send the same tools on every turn."""
+    return json.dumps(_shared.openai_tool(json.loads(text)))
 
 
 def distinct(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
