@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,7 @@ import referencing.exceptions
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
+from .basics.cached import cached_property
 from .basics.forks import shared_lock
 from .basics.recent_memo import memoised_if_short
 from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError

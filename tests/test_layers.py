@@ -311,6 +311,14 @@ def test_languages_know_no_threads() -> None:
     assert found == []
 
 
+def test_properties_take_no_lock() -> None:
+    """Cached properties are those of `core/basics/cached.py`: before Python 3.12 functools' have a lock, for ever locked in
+    a process that was forked while another thread computed one."""
+    theirs = re.compile(r"from functools import [^\n]*\bcached_property\b|functools\.cached_property\(")
+    found = [module_name(path) for path in sources() if theirs.search(path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
 def test_the_network_in_numpy_is_a_model() -> None:
     """The engine does not know the network in NumPy: `load_model` opens it."""
     users = {arrow.source for arrow in all_arrows() if arrow.target.startswith("core.models.numpy_llama")}

@@ -10,10 +10,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
-from toolgrammar.core.basics import logger_of
+from toolgrammar.core.basics import cached_property, logger_of
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.live import LiveSchema
 from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, names_a_day, of_today
@@ -131,28 +130,24 @@ class Tool:
         """
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
+    @cached_property
     def _hash_and_dates(self) -> tuple[str | None, bool]:
         """Return the hash of name and parameters, and True if their text contains the name of a format of dates.
 
         Both are read from one serialisation. Parameters that are no plain data have no hash, and True, which
-        `names_a_day` examines. The result is kept by hand: a set of tools asks several times for each tool, and
-        `functools.cached_property` takes a lock.
+        `names_a_day` examines.
         """
-        data = self.__dict__.get("_kept_data")
-        if data is None:
-            try:
-                # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
-                text = marshal.dumps((self.name, self.parameters), 2)
-                data = hashlib.sha256(text).hexdigest(), names_a_day(text)
-            except ValueError:
-                data = None, True
-            self.__dict__["_kept_data"] = data
-        return data
+        try:
+            # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
+            text = marshal.dumps((self.name, self.parameters), 2)
+        except ValueError:
+            return None, True
+        return hashlib.sha256(text).hexdigest(), names_a_day(text)
 
     @property
     def identity(self) -> str | None:
         """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
-        return self._hash_and_dates()[0]
+        return self._hash_and_dates[0]
 
     @property
     def is_bound(self) -> bool:
@@ -162,7 +157,7 @@ class Tool:
     @property
     def names_a_day(self) -> bool:
         """True if the parameters hold a date that must be past or still to come."""
-        return self._hash_and_dates()[1] and names_a_day(self.parameters)
+        return self._hash_and_dates[1] and names_a_day(self.parameters)
 
     def _live(self) -> tuple[bool, bool, Tool | None]:
         """Return `has_values`, `needs_conversation` and `readable`; None: the tool itself."""
@@ -262,7 +257,7 @@ class Tool:
             check_name(fields["name"])
         made = copy.copy(self)
         made.__dict__.update(fields)
-        made.__dict__.pop("_kept_data", None)
+        made.__dict__.pop("_hash_and_dates", None)
         known = made.__dict__.pop("_kept_live", None)
         if known is not None and known[2] is not None and "parameters" not in fields:
             made.__dict__["_kept_live"] = *known[:2], known[2].changed(**fields)

@@ -27,7 +27,6 @@ import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
+from toolgrammar.core.basics import cached_property
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.local_model import LocalModel
 from toolgrammar.tools import Tool, ToolSet

@@ -12,13 +12,14 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from benchmarks.shared import engines
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.basics import cached_property
 from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.models.llama_cpp.library import llama_library
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
+    from .cached import cached_property as cached_property
     from .event_loop import EventLoop as EventLoop
     from .forks import shared_lock as shared_lock
     from .logs import logger_of as logger_of, report as report
@@ -28,6 +29,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
+            "cached": "cached_property",
             "event_loop": "EventLoop",
             "forks": "shared_lock",
             "logs": "logger_of report",

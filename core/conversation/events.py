@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, Union, cast
 
+from ..basics.cached import cached_property
 from .messages import Message, ToolCall
 from .trace import Trace
 
@@ -296,7 +296,7 @@ class Generation(Generic[T_co]):
         """The text of the answer."""
         return self.message.text
 
-    @cached_property
+    @property
     def value(self) -> T_co:
         """The value of ``output_type``: an instance of a Python type, else JSON; None without ``output_type``, or if
         the answer has calls and no text. If the budget ended inside it, ``cut`` has the places.
@@ -304,6 +304,10 @@ class Generation(Generic[T_co]):
         Raises:
             InvalidArgumentsError: the validators of the type refuse it, or the grammar is not one of JSON.
         """
+        return self._value
+
+    @cached_property
+    def _value(self) -> T_co:
         read: Any = self.reader(self.text) if self.reader is not None and self.text else None
         return cast("T_co", read)
 

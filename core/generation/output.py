@@ -6,9 +6,9 @@ import codecs
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from ..basics.cached import cached_property
 from ..conversation.builder import MessageBuilder
 from ..conversation.equal_calls import UnequalCalls
 from ..conversation.events import (

@@ -10,12 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ..basics.cached import cached_property
 from ..basics.recent_memo import memoised_if_short
 from ..errors import DecodingError
 from ..masks.bits import flags

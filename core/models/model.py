@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from uuid import uuid4
 
+from ..basics.cached import cached_property
 from ..conversation.events import Generation
 from ..conversation.messages import ToolCall
 from ..generation.driver import Item
@@ -86,9 +86,13 @@ class Model(Decides, ABC):
     def name(self) -> str:
         """The model's name."""
 
-    @cached_property
+    @property
     def identity(self) -> str:
         """Text that identifies this loaded model, for caches of answers; several models may have the same name."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> str:
         return f"{self.name}#{uuid4().hex}"
 
     @property

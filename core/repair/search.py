@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from itertools import islice, repeat
 from operator import itemgetter
@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import Program
+from ..basics.cached import cached_property
 from ..dependent.written import Written
 from .readings import (
     EDIT,

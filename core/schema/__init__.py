@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .read.options import SchemaOptions as SchemaOptions
     from .read.reasoning_order import reasoning_first as reasoning_first
     from .read.unread import (
-        OTHER_ANNOTATIONS as OTHER_ANNOTATIONS,
         Unread as Unread,
         unread as unread,
         warn_of_misspelt as warn_of_misspelt,
@@ -66,7 +65,7 @@ if not TYPE_CHECKING:
             "read.keywords": "GRAMMAR KEYWORDS Role Shape TYPES",
             "read.options": "SchemaOptions",
             "read.reasoning_order": "reasoning_first",
-            "read.unread": "OTHER_ANNOTATIONS Unread unread warn_of_misspelt",
+            "read.unread": "Unread unread warn_of_misspelt",
             "scalars.formats": "ENFORCED",
             "scalars.value_syntax": (
                 "Arguments BareSyntax NestedTags PythonSyntax ValueSyntax cannot_write_name mark python_string size_of"

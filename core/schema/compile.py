@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from time import thread_time
 from typing import Any, TypeVar
 
+from ..basics.cached import cached_property
 from ..errors import (
     InvalidSchemaError,
     LimitError,

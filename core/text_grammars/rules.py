@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from heapq import heapify, heappop, heappush
 from math import inf
 
+from ..basics.cached import cached_property
 from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
 from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..language.nodes import Nodes

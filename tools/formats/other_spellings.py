@@ -11,8 +11,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 
+from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import Event, TextDelta, ToolCall
 from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.grammar import Grammar

@@ -18,11 +18,10 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
-from toolgrammar.core.basics import pause
+from toolgrammar.core.basics import cached_property, pause
 from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json import escape, resolve_local, unescape
 from toolgrammar.core.schema import KEYWORDS

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.json import to_pointer
-from toolgrammar.core.schema import KEYWORDS, OTHER_ANNOTATIONS, unread, warn_of_misspelt
+from toolgrammar.core.schema import KEYWORDS, unread, warn_of_misspelt
 
 from ..dialects import is_finite, is_type_name
 from ..tool import Tool, text_parameters
@@ -390,10 +390,14 @@ def _is_parameter(name: object, value: Any) -> bool:
 
 def _holds_parameters(name: object, value: Any) -> bool:
     """Return True if an unknown key holds a map of parameters, as ``property`` instead of ``properties``."""
-    unknown = (
-        isinstance(name, str) and name not in KEYWORDS and name not in OTHER_ANNOTATIONS and name not in _OF_SCHEMAS
-    )
-    return unknown and isinstance(value, Mapping) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
+    if (
+        name in KEYWORDS
+        or name in KEYWORDS.foreign_annotations
+        or name in _OF_SCHEMAS
+        or not isinstance(value, Mapping)
+    ):
+        return False
+    return isinstance(name, str) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
 
 
 def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:

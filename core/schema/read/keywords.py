@@ -25,6 +25,16 @@ __all__ = [
     "Shape",
 ]
 
+#: Annotations of other tools and specifications, in addition to keys that begin with ``x-``.
+_FOREIGN_ANNOTATIONS = frozenset(
+    {
+        "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
+        "enumNames", "enumDescriptions", "markdownDescription", "examples", "order", "$vocabulary", "defaultSnippets",
+        "errorMessage", "deprecationMessage", "doNotSuggest", "markdownEnumDescriptions", "tsType", "tsEnumNames",
+        "javaType", "patternErrorMessage", "allowComments", "allowTrailingCommas",
+    }
+)  # fmt: skip
+
 #: Shapes of schemas by a name.
 _NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
 
@@ -38,6 +48,7 @@ class KeywordTable(dict[str, Keyword]):
         schema_maps: whose value is schemas by name or by pattern.
         data: whose value is data, in which nothing is a schema although it may look like one.
         annotations: that constrain nothing.
+        foreign_annotations: annotations of other tools and specifications, in addition to keys that begin with ``x-``.
         references: that refer to a schema.
         assertions: the vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave
             out.
@@ -54,6 +65,7 @@ class KeywordTable(dict[str, Keyword]):
         self.schema_maps = frozenset(self.named(shapes=_NAMED))
         self.data = frozenset(self.named(shapes=(Shape.VALUE, Shape.VALUES)))
         self.annotations = frozenset(self.named(roles=(Role.ANNOTATION,)))
+        self.foreign_annotations = _FOREIGN_ANNOTATIONS
         self.references = self.named(roles=(Role.REFERENCE,))
         self.assertions = frozenset(
             {*self.named(roles=(Role.ASSERTION,)), *self.named(shapes=(Shape.REQUIREMENTS,))}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
 import referencing
 import referencing.jsonschema
 
+from ...basics.cached import cached_property
 from ...basics.recent_memo import memoised_if_short
 
 #: Schemas by address, for references that leave the document.

@@ -22,16 +22,6 @@ from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
 from .keywords import GRAMMAR, KEYWORDS, Draft, Role
 from .resolve import Document
 
-#: Annotations of other tools and specifications, in addition to keys that begin with ``x-``.
-OTHER_ANNOTATIONS = frozenset(
-    {
-        "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
-        "enumNames", "enumDescriptions", "markdownDescription", "examples", "order", "$vocabulary", "defaultSnippets",
-        "errorMessage", "deprecationMessage", "doNotSuggest", "markdownEnumDescriptions", "tsType", "tsEnumNames",
-        "javaType", "patternErrorMessage", "allowComments", "allowTrailingCommas",
-    }
-)  # fmt: skip
-
 #: Formats of numbers and files, by the registry of OpenAPI: they constrain no string.
 _ANNOTATING_FORMATS = frozenset(
     {
@@ -143,7 +133,7 @@ def _judged(
             words = " or ".join(map(repr, needed))
             return "unread_keyword", f"{row.name!r} constrains nothing without {words}", f"add {words}, or remove it"
         return None
-    if not isinstance(key, str) or key in OTHER_ANNOTATIONS or not _IS_WORD(key):
+    if not isinstance(key, str) or key in KEYWORDS.foreign_annotations or not _IS_WORD(key):
         return None
     near = nearest_keyword(key)
     if near is None and key.startswith("$"):
