@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from json.encoder import encode_basestring_ascii
 from math import ceil, floor
+from typing import NamedTuple
 
 from ...json import value_key
 from ...language.queries import is_cofinite, listing
@@ -20,7 +21,7 @@ from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, ways_to_count
 from .context import GoalNodes, Supply
-from .merged_objects import Meets, MergedObjects
+from .merged_objects import Meets, MergedObjects, ObjectShape
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
@@ -215,62 +216,117 @@ class GoalValues:
         """Enumerate objects, as `_arrays` does arrays."""
         shape = self._merged.of(objects)
         terms = self._lowering.nodes.terms
-        members = [(member.name, member.goal, member.required, member.meets) for member in shape.members]
-        endless: list[tuple[Goal, Meets]] = []
+        members = [_Asked(member.name, member.goal, member.required, member.meets) for member in shape.members]
+        others: list[_Asked] = []
         for region in shape.others:
             names = None if is_cofinite(terms, region.names) else listing(terms, region.names, most)
             if names is None:
-                endless.append((region.goal, region.meets))
+                others.append(_Asked(None, region.goal, False, region.meets))
             else:
-                members += [(name, region.goal, False, region.meets) for name in names]
+                members += [_Asked(name, region.goal, False, region.meets) for name in names]
         limit = len(members) + len(shape.demands) + shape.least + 1
         limit = limit if shape.most is None else min(limit, shape.most)
         texts: set[str] = set()
         steps = 0
         is_known = True
-        # The next member; the members written, and their number; open demands; True if a member has an ample supply.
-        written: tuple[tuple[str, str], ...] = ()
-        stack = [(0, written, 0, (1 << len(shape.demands)) - 1, False, frozenset[str]())]
+        stack = [_Begun((1 << len(shape.demands)) - 1)]
         while stack:
-            at, written, count, open_demands, is_ample, barred = stack.pop()
+            begun = stack.pop()
             steps += 1
             if steps > MAX_STEPS:
                 return _UNKNOWN
-            if at < len(members):
-                name, goal, required, meets = members[at]
-                if not required:
-                    left = open_demands & ~sum(
-                        1 << index for index, absent in enumerate(shape.demands) if name in absent
-                    )
-                    stack.append((at + 1, written, count, left, is_ample, barred))
-                if count >= limit or name in barred:
-                    continue
-                bars = barred.union(*(names for names in shape.exclusive if name in names))
-                for met, asked in self._merged.meeting(goal, meets, open_demands):
-                    after = open_demands & ~met
-                    supply = self._look_up((*goal, *asked), most)
-                    is_known = is_known and (supply.is_complete or supply.is_ample)
-                    for value in supply.values:
-                        stack.append((at + 1, (*written, (name, value)), count + 1, after, is_ample, bars))
-                    if supply.is_ample:
-                        stack.append((at + 1, written, count + 1, after, True, bars))
-                continue
-            if not open_demands and count >= shape.least and (shape.most is None or count <= shape.most):
-                if is_ample:
+            is_past = begun.at == len(members)
+            if is_past and begun.satisfies(shape):
+                if begun.is_ample:
                     return _AMPLE
-                spelled = sorted(written)
-                texts.add("{" + ", ".join(f"{encode_basestring_ascii(name)}: {text}" for name, text in spelled) + "}")
+                texts.add(begun.text())
                 if len(texts) >= most:
                     return _AMPLE
-            if count >= limit:
-                continue
-            for goal, meets in endless:
-                for met, asked in self._merged.meeting(goal, meets, open_demands):
-                    supply = self._look_up((*goal, *asked), most)
-                    is_known = is_known and (supply.is_complete or supply.is_ample)
-                    if supply.values or supply.is_ample:
-                        stack.append((at, written, count + 1, open_demands & ~met, True, barred))
+            if not is_past and not members[begun.at].required:
+                stack.append(begun.without(members[begun.at].name, shape))
+            if begun.count < limit:
+                for asked in others if is_past else members[begun.at : begun.at + 1]:
+                    for following in self._with_member(begun, asked, shape, most):
+                        if following is None:
+                            is_known = False
+                        else:
+                            stack.append(following)
         return _supply(texts, most) if is_known else _UNKNOWN
+
+    def _with_member(self, begun: _Begun, asked: _Asked, shape: ObjectShape, most: int) -> Iterator[_Begun | None]:
+        """Yield an object with one more member, for each of its values; None where not all of these are known."""
+        name = asked.name
+        if name is not None and name in begun.barred:
+            return
+        for met, goal in self._merged.meeting(asked.goal, asked.meets, begun.demands):
+            supply = self._look_up((*asked.goal, *goal), most)
+            if not (supply.is_complete or supply.is_ample):
+                yield None
+            demands, count = begun.demands & ~met, begun.count + 1
+            if name is None:
+                if supply.values or supply.is_ample:  # some name that is not listed: there are many
+                    yield begun._replace(demands=demands, count=count, is_ample=True)
+                continue
+            after = begun._replace(
+                at=begun.at + 1,
+                demands=demands,
+                count=count,
+                barred=begun.barred.union(*(names for names in shape.exclusive if name in names)),
+            )
+            for value in supply.values:
+                yield after._replace(written=(*begun.written, (name, value)))
+            if supply.is_ample:
+                yield after._replace(is_ample=True)
+
+
+class _Asked(NamedTuple):
+    """A member that an object may have, or must; without a name, one of infinitely many.
+
+    Attributes:
+        name: of the member, or None.
+        goal: of its value.
+        required: no object is without it.
+        meets: the demands that its value can satisfy.
+    """
+
+    name: str | None
+    goal: Goal
+    required: bool
+    meets: Meets
+
+
+class _Begun(NamedTuple):
+    """An object as far as it is enumerated.
+
+    Attributes:
+        demands: the demands that are still open, as bits.
+        at: index of the next member.
+        written: names and values, without those of an ample supply.
+        count: number of members.
+        is_ample: a member has a value of an ample supply.
+        barred: names that exclude one that is there.
+    """
+
+    demands: int
+    at: int = 0
+    written: tuple[tuple[str, str], ...] = ()
+    count: int = 0
+    is_ample: bool = False
+    barred: frozenset[str] = frozenset()
+
+    def without(self, name: str | None, shape: ObjectShape) -> _Begun:
+        """Return the object without the next member, whose absence may satisfy demands."""
+        met = sum(1 << index for index, absent in enumerate(shape.demands) if name in absent)
+        return self._replace(at=self.at + 1, demands=self.demands & ~met)
+
+    def satisfies(self, shape: ObjectShape) -> bool:
+        """Return True if nothing is demanded any more, and there are enough members and not too many."""
+        return not self.demands and self.count >= shape.least and (shape.most is None or self.count <= shape.most)
+
+    def text(self) -> str:
+        """Return the object as text, with its members in the order of their names."""
+        members = (f"{encode_basestring_ascii(name)}: {value}" for name, value in sorted(self.written))
+        return "{" + ", ".join(members) + "}"
 
 
 def _plain(number: Decimal) -> str:
