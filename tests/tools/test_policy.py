@@ -3,10 +3,11 @@
 import asyncio
 import json
 import random
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, NewType
 
 import pytest
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from toolgrammar.core import (
     AtLeast,
@@ -499,6 +500,78 @@ def test_nominal_types(by_reference: bool, from_function: bool) -> None:
     assert bound._checked(call_of("write", all=["u-7"], text="any")).error is None
     free = tools.under(Policy.grounded(tools, free=["write.who"])).in_conversation(talk)
     assert free._checked(call_of("write", who="u-1")).error is None
+
+
+UserKey = NewType("UserKey", str)
+AdminKey = NewType("AdminKey", UserKey)
+
+
+@dataclass
+class Row:
+    """A result with a type that Pydantic's schemas do not name."""
+
+    key: Annotated[UserKey | None, WithJsonSchema({"type": "string"})]
+    name: str
+
+
+class Team(BaseModel):
+    """One with aliases, and lists of such rows."""
+
+    people: list[Row] = Field(alias="all")
+    boss: AdminKey
+    left: "Team | None" = None
+    right: "list[Team]" = []
+    rest: "dict[str, Team]" = {}
+
+
+def teams() -> dict[str, str] | Team | None:
+    """List teams."""
+    return None
+
+
+def rename(
+    who: UserKey | None, others: list[UserKey] | None = None, admin: AdminKey | None = None, to: str = ""
+) -> str:
+    """Rename somebody."""
+    return ""
+
+
+def test_types_of_python() -> None:
+    """A `NewType` is a type, at any depth of recursive dataclasses, Pydantic classes, lists and alternatives; values of a type
+    made from it are of it too, and not the reverse; others are free."""
+    tools = ToolSet([teams, rename])
+    shown = {"all": [{"key": "u-7", "name": "Ada"}], "boss": "u-1", "left": {"right": [{"boss": "u-3"}]}}
+    bound = tools.under(Policy.grounded(tools)).in_conversation([Message("user", "?"), *result("teams", shown, 1)])
+
+    def takes(**arguments: Any) -> bool:
+        return bound._checked(call_of("rename", **{"who": None, **arguments})).error is None
+
+    assert [who for who in ("u-7", "u-1", "u-3", "Ada", "u-2") if takes(who=who)] == ["u-7", "u-1", "u-3"]
+    assert [who for who in ("u-7", "u-1", "Ada") if takes(admin=who)] == ["u-1"]
+    assert takes(others=["u-7"], to="any") and not takes(others=["u-7", "Ada"])
+
+
+@pytest.mark.parametrize(
+    ("title", "of_result", "of_argument", "is_type"),
+    [
+        ("UserId", "id", "user_id", True),
+        ("UserId", "user_id", "owner", True),
+        ("UserId", "user_id", "userId", False),  # made from the names
+        ("DownloadURL", "dcat:downloadURL", "download_url", False),
+        ("Id", "id", "key", False),
+        ("User Id", "id", "owner", False),
+        ("user_id", "id", "owner", False),
+    ],
+)
+def test_titles_of_types(title: str, of_result: str, of_argument: str, is_type: bool) -> None:
+    """A title is the name of a type if it is written like one, and some member is not called so: as a label it would
+    have spaces, be one word, or be made from the name."""
+    text = {"type": "string", "title": title}
+    finding = Tool("find", output_schema={"type": "object", "properties": {of_result: text}})
+    tools = ToolSet([finding, Tool("write", parameters={"type": "object", "properties": {of_argument: text}})])
+    bound = tools.under(Policy.grounded(tools)).in_conversation(result("find", {of_result: "u-7"}, 1))
+    assert bound._checked(call_of("write", **{of_argument: "u-7"})).error is None
+    assert (bound._checked(call_of("write", **{of_argument: "u-1"})).error is not None) == is_type
 
 
 RULED: list[dict[str, Any]] = [

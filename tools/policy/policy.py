@@ -50,9 +50,10 @@ class Policy:
 
     @classmethod
     def grounded(cls, tools: Any, *, free: Sequence[str] = ()) -> Policy:
-        """Return the policy of nominal types: where a result of some tool has a type by name (``x-type``, or the
-        definition of a string or number to which ``$ref`` leads), an argument of that type takes only values that such
-        a result showed, or words of the user with a digit or a mark. Other arguments stay as they are.
+        """Return the policy of nominal types: where a result of some tool has a type by name (``x-type``, a `NewType`,
+        the definition of a string or number to which ``$ref`` leads, or a title that is no label), an argument of that
+        type takes only values that such a result showed, or words of the user with a digit or a mark. Other arguments
+        stay as they are.
 
         Types of results are those of MCP and OpenAPI, and of return annotations of functions.
 
