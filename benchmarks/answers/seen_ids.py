@@ -1,16 +1,19 @@
-"""Ids that do not exist: calls of a model in BFCL's simulated systems, with and without `Seen`.
+"""Ids that do not exist: calls of a model in BFCL's simulated systems, without and with `Seen` or nominal types.
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
     PYTHONPATH=bfcl python -m benchmarks answers/seen_ids --model gguf:qwen2.5-coder-0.5b.gguf [--calls 60] [--keep]
 
 The conversations of ``multi_turn_base`` are played in the simulators of BFCL (tickets, orders, bookings, messages,
-posts). Up to a call that has an id, the calls are those of BFCL's answers, so that both ways have the same
+posts). Up to a call that has an id, the calls are those of BFCL's answers, so that all ways have the same
 conversation. Then the model writes that call, greedily, and the simulator says if the ids exist:
 
 - ``free``: an id is any text (or number) of its type;
 - ``seen``: an id was in the result of a tool or an argument of a successful call (``x-seen``), or is a word with a
   digit or an underscore in a message of the user (``x-copied`` with a pattern; for numbers, those of the messages). If
-  there is none, the call is not offered.
+  there is none, the call is not offered;
+- ``grounded``: ids have types (``x-type``), in parameters and in BFCL's schemas of results, under `Policy.grounded`.
+
+The ways are compared with ``free`` on the same calls, by the exact sign test.
 
 Symbols of shares are no ids here: models know them from elsewhere.
 """
@@ -28,12 +31,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.answers.bfcl_v4 import sign_test
 from benchmarks.shared.data import spread
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model
 from toolgrammar.core.models import Model
-from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools import Policy, Tool, ToolSet
 
 #: What a user writes as an id: a word with a digit or an underscore.
 ID_TEXT = r"^\S*[0-9_]\S*$"
@@ -112,14 +116,16 @@ class Point:
     Attributes:
         name: of the conversation, and the number of the call.
         messages: the conversation before it.
-        description: of the function.
+        function: its name.
+        described: the descriptions of all functions, by name.
         wanted: the arguments of BFCL's answer.
         systems: the systems, as they are then.
     """
 
     name: str
     messages: list[Message]
-    description: Any
+    function: str
+    described: dict[str, Any]
     wanted: dict[str, Any]
     systems: list[Any]
 
@@ -143,7 +149,7 @@ def points(package: Path) -> Iterator[Point]:
                 name, arguments = call_of(text, described)
                 if any(parameter in IDS for parameter in arguments):
                     where = f"{entry['id']}:{turn}:{number}"
-                    yield Point(where, list(messages), described[name], arguments, copy.deepcopy(systems))
+                    yield Point(where, list(messages), name, described, arguments, copy.deepcopy(systems))
                 identity = f"call_{turn}_{number}"
                 run = next(getattr(system, name) for system in systems if hasattr(system, name))
                 try:
@@ -157,7 +163,7 @@ def points(package: Path) -> Iterator[Point]:
 
 def tool_of(point: Point, *, seen: bool) -> Tool:
     """Return the tool of a point; with ``seen``, its ids are those of the conversation."""
-    tool = next(iter(ToolSet.from_any([point.description])))
+    tool = next(iter(ToolSet.from_any([point.described[point.function]])))
     if not seen:
         return tool
     properties = dict(tool.parameters["properties"])
@@ -180,11 +186,39 @@ def in_conversation(schema: dict[str, Any], name: str, messages: Sequence[Messag
     return {key: value for key, value in schema.items() if key != "type"} | {"anyOf": options}
 
 
+def grounded(point: Point, tool: Tool) -> Policy:
+    """Return the policy of the types of ids in results and in the parameters of a tool."""
+    properties = {
+        name: {**schema, "x-type": IDS[name].known} if name in IDS else schema
+        for name, schema in tool.parameters["properties"].items()
+    }
+    typed = tool.changed(parameters={**tool.parameters, "properties": properties})
+    results = [Tool(name, output_schema=of_results(one["response"], name)) for name, one in point.described.items()]
+    return Policy.grounded([typed, *(one for one in results if one.name != tool.name)])
+
+
+def of_results(schema: Any, tool: str) -> Any:
+    """Return BFCL's schema of a tool's results as JSON Schema, with the types of its ids."""
+    if isinstance(schema, list):
+        return [of_results(each, tool) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: of_results(each, tool) for key, each in schema.items() if key in ("properties", "items")}
+    for key, inner in made.get("properties", {}).items():
+        types = [one.known for one in IDS.values() if key in one.seen or {"key": key, "tool": tool} in one.seen]
+        id_of = inner.get("items", inner) if isinstance(inner, dict) else inner
+        if types:
+            id_of["x-type"] = types[0]
+    return made
+
+
 def answer(model: Model, point: Point, way: str) -> Sheet:
     """Return what a model writes at a point: if its ids exist, and if they are those of BFCL's answer."""
     tool = tool_of(point, seen=way == "seen")
     ids = [name for name in point.wanted if name in IDS]
     asked: dict[str, Any] = {"tools": [tool], "tool_choice": tool.name, "max_tokens": 160, "parallel_tool_calls": False}
+    if way == "grounded":
+        asked["policy"] = grounded(point, tool)
     try:
         (call,) = model.generate(point.messages, **asked).tool_calls
     except LiveValuesError:
@@ -202,10 +236,13 @@ def answer(model: Model, point: Point, way: str) -> Sheet:
     }
 
 
-def summary(way: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return the row of a way."""
+def summary(way: str, sheets: Sequence[Sheet], free: Sequence[Sheet]) -> dict[str, Any]:
+    """Return the row of a way, compared with the free one."""
     row = {"way": way, "asked": len(sheets)}
-    return row | {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
+    row |= {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
+    more = sum(one["right"] > other["right"] for one, other in zip(sheets, free, strict=True))
+    less = sum(one["right"] < other["right"] for one, other in zip(sheets, free, strict=True))
+    return row | {"more": more, "less": less, "chance": sign_test(more, less)}
 
 
 def main(
@@ -233,7 +270,7 @@ def main(
         if all(exists(point.systems, key, value) for key, value in point.wanted.items() if key in IDS)
     ]
     known, label = Sheets(sheets), name or model.rpartition("/")[2]
-    rows: dict[str, list[Sheet]] = {"free": [], "seen": []}
+    rows: dict[str, list[Sheet]] = {"free": [], "seen": [], "grounded": []}
     with load_model(model, **({"context_window": context} if context else {})) as loaded:
         short = [one for one in found if loaded.count_tokens(one.messages, [tool_of(one, seen=False)]) <= most_prompt]
         chosen = spread(short, calls)
@@ -241,5 +278,9 @@ def main(
             for way, done in rows.items():
                 done.append(known.answer((label, way, point.name), answer, loaded, point, way))
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
-    report = {"model": label, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
+    report = {
+        "model": label,
+        "points": len(found),
+        "ways": [summary(way, done, rows["free"]) for way, done in rows.items()],
+    }
     show(keep or "seen_ids", report, keep=bool(keep), table="seen_ids")
