@@ -101,7 +101,6 @@ class Grammar:
         self._digest: str | None = None
         self._is_part = False
         self._has_common = has_common  # it has some of `common_values`
-        self._sure: Callable[[], bool] | bool | None = sure
         self._workspace: Workspace | None = None
         self._specials = frozenset(specials)
         self.schema: Any = None
@@ -119,6 +118,7 @@ class Grammar:
                 self._specials |= part._specials
             left_out += part._unenforced
             narrowed_here += part._narrowed
+        self._sure: Callable[[], bool] | bool | None = None if self._has_rules else sure
         self._unenforced: tuple[ToolGrammarError, ...] = tuple(dict.fromkeys(left_out))
         self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(dict.fromkeys(narrowed_here))
         self._program: Program | None = None
@@ -192,10 +192,10 @@ class Grammar:
         """Return the texts of a schema, read and written by its options."""
         compiled = schema_compiler()[1](schema, options)
         is_json = options.syntax is None and options.arguments is None
-        sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
         key = ("schema", compiled)
         controls = () if is_json else compiled.controls
         has_common = compiled.document.has_common
+        sure = compiled.is_surely_satisfiable
         grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed, has_common)
         grammar.schema = schema if is_json else None
         grammar._bytes += compiled.byte_count()
@@ -492,18 +492,15 @@ class Grammar:
     def sequence(cls, *parts: Grammar | str) -> Grammar:
         """Return the parts, one after the other. Here as everywhere, a string is the literal of it."""
         made = cls._parts_of(parts)
-        return cls(
-            lambda nodes: nodes.sequence([part._node(nodes) for part in made]),
-            ("sequence", *made),
-            parts=made,
-            sure=lambda: all(part._is_sure for part in made),
-        )
+        key, build = ("sequence", *made), lambda nodes: nodes.sequence([part._node(nodes) for part in made])
+        return cls(build, key, parts=made, sure=lambda: all(part._is_sure for part in made))
 
     @classmethod
     def choice(cls, *parts: Grammar | str | Iterable[Grammar | str]) -> Grammar:
         """Return any one of the parts, which may also be given as one list."""
         made = cls._parts_of(alternatives(parts))
-        return cls(lambda nodes: nodes.alt([part._node(nodes) for part in made]), ("choice", *made), parts=made)
+        key, build = ("choice", *made), lambda nodes: nodes.alt([part._node(nodes) for part in made])
+        return cls(build, key, parts=made, sure=lambda: any(part._is_sure for part in made))
 
     @classmethod
     def cases(cls, cases: Mapping[str, Grammar | str]) -> Grammar:

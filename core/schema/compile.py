@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from .lower.lowering import Lowering
 from .lower.nested_arguments import Reading
 from .normal.inhabited import Inhabited
 from .normal.normalise import Normaliser
+from .read.keywords import KEYWORDS
 from .read.live import has_values, in_order
 from .read.located import Located
 from .read.options import SchemaOptions
@@ -38,6 +40,9 @@ LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 #: Maximum number of narrowed keywords that are tried one by one, to say which of them leaves no value.
 MAX_BLAMED = 20
+
+#: Strings that no reader takes for a value of another type, and that no markup ends.
+_PLAIN_STRING = re.compile(r"|(?!(?:[Tt]rue|[Ff]alse|null|None)$)[A-Za-z][A-Za-z0-9_]*")
 
 T = TypeVar("T")
 
@@ -87,14 +92,6 @@ class CompiledSchema:
             lowering.expand(self.document.root)
         root: int = lowering.root()
         return root
-
-    def require_written(self) -> None:
-        """Build the root in a store of its own.
-
-        Raises:
-            UnsupportedSchemaError: the syntax cannot write a name.
-        """
-        self.build(Nodes())
 
     def byte_count(self) -> int:
         """Return the bytes of the schema, as read for lowering (estimated)."""
@@ -154,11 +151,21 @@ class CompiledSchema:
             lowering.release()
             nodes.clear()
 
-    @cached_property
     def is_surely_satisfiable(self) -> bool:
-        """True if some text is valid, as far as that shows at once (False: perhaps not)."""
-        plain = self.options.syntax is None and self.options.arguments is None
-        return plain and Inhabited(self.document).is_inhabited(self.document.schema)
+        """Return True if some text is valid and all names can be written, as far as that shows at once (False: perhaps
+        not)."""
+        inhabited, schema, options = Inhabited(self.document), self.document.schema, self.options
+        if options.syntax is None and options.arguments is None:
+            return inhabited.is_inhabited(schema)
+        if not isinstance(schema, dict) or not schema.keys() <= KEYWORDS.listing or not schema.get("properties"):
+            return False
+        spelled = options.syntax.names if options.arguments is None else options.arguments.spelled  # type: ignore[union-attr]
+        if schema.get("additionalProperties", options.additional_properties) is not False:
+            return False
+        found = inhabited.witness(schema) if all(map(spelled, schema["properties"])) else None
+        return found is not None and all(
+            isinstance(each, dict) and all(map(_is_plain, each.values())) for each in found
+        )
 
     @cached_property
     def member_kinds(self) -> Callable[[str], frozenset[str]]:
@@ -266,6 +273,13 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         [] if unenforced else [normaliser],
         tuple((located.key, problem.place.keyword or "") for located, problem in narrowed),
     )
+
+
+def _is_plain(value: Any) -> bool:
+    """Return True if every syntax can write a value."""
+    if isinstance(value, str):
+        return _PLAIN_STRING.fullmatch(value) is not None
+    return not value or not isinstance(value, (dict, list, tuple))
 
 
 def _is_empty(lowering: Lowering, nodes: Nodes) -> bool:

@@ -414,7 +414,7 @@ class _TagReader:
     @staticmethod
     def _check(compiled: CompiledSchema) -> None:
         """Raise an error if nothing is valid, or if a name cannot be written."""
-        if compiled.is_surely_satisfiable:
+        if compiled.is_surely_satisfiable():
             return
         nodes = Nodes()
         if nodes.is_empty(compiled.build(nodes)):

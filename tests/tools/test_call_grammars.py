@@ -21,7 +21,7 @@ from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.core.automaton.lazy_dfa import Program, Workspace
 from toolgrammar.core.schema import CompiledSchema
 from toolgrammar.tools import Tool, ToolSet, call_grammars
-from toolgrammar.tools.formats import TurnSpec
+from toolgrammar.tools.formats import TurnSpec, get_format
 
 WORDS = [b"<tool_call>\n", b'{"name": "', b'", "', b'"}}\n</tool_call>', b"}}", b'": ', b'": "', b"true", b"12", b"ab"]
 TOKENS: list[bytes | None] = [*(bytes([each]) for each in range(256)), *WORDS, None, None]
@@ -357,3 +357,74 @@ def test_a_tool_of_unusual_data_is_a_tool() -> None:
     assert odd.identity is None
     grammar = ToolSet([odd]).grammar(tool_choice="required")
     assert grammar.matches('<tool_call>\n{"name": "odd", "arguments": {"x": "a"}}\n</tool_call>')
+
+
+#: Values that some syntax cannot write, or that its readers take for another type.
+VALUES: list[Any] = [
+    {},
+    True,
+    False,
+    {"not": {}},
+    {"type": "string"},
+    {"type": ["string", "null"]},
+    {"type": ["null", "number"]},
+    {"enum": ["null"], "type": ["string", "null"]},
+    {"enum": ["true", "x"]},
+    {"enum": ["true", True]},
+    {"enum": [1]},
+    {"const": "a</parameter></arg_value>"},
+    {"const": "<|"},
+    {"enum": ['<|"|>', "</a>"]},
+    {"const": {"b c": 1}},
+    {"type": "string", "pattern": "^<[|/]"},
+    {"type": "string", "minLength": 3},
+    {"type": "number", "minimum": 2.5},
+    {"type": "integer", "minimum": 2, "maximum": 1},
+    {"type": "integer", "exclusiveMinimum": 10**30},
+    {"type": "array"},
+    {"type": ["array", "string"]},
+    {"type": "array", "minItems": 1, "items": {"const": "]<]"}},
+    {"type": "object"},
+    {"type": "object", "required": ["b c"], "properties": {"b c": True}},
+    {"$ref": "#/$defs/a"},
+    {"anyOf": [{"const": "true"}, {"type": "boolean", "not": {"enum": [True, False]}}]},
+]
+NAMES = ["a", "b c", "\u00fc", "x-y", "", "a.b", "class", "</x", "item", '"q"']
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3-coder", "pythonic", "minimax-m3", "gemma-4", "deepseek-v3.2", "lfm2", "glm-4.5"]
+)
+def test_what_is_surely_callable_can_be_called(name: str) -> None:
+    """Arguments that count as writable without a look at their grammar have a text in the format, and no error."""
+    wire, sure = get_format(name), 0
+    for number, value in enumerate(VALUES):
+        for required in (["p"], [], [NAMES[number % 10]]):
+            properties = {"p": value, NAMES[number % 10]: {"enum": ["b", "c"]}}
+            schema = {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "$defs": {"a": {"type": "null"}},
+            }
+            for additional in (False, True) if number % 3 else (False,):
+                turn = TurnSpec((made := Tool("t", "", schema),), additional_properties=additional)
+                try:
+                    grammar = wire._arguments(made, turn)  # type: ignore[attr-defined]
+                except ToolGrammarError:
+                    continue
+                if grammar._is_sure:
+                    sure += 1
+                    assert not Program(grammar._build, Workspace().store()).is_empty
+    assert sure >= 15
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3-coder", "pythonic", "minimax-m3", "gemma-4", "harmony", "lfm2"])
+def test_a_plain_tool_is_lowered_when_its_name_is_written(name: str) -> None:
+    """In every format, a grammar of tools with plain parameters lowers none of them before a text comes to it."""
+    workspace = Workspace()
+    plain = {"type": "object", "properties": {"x": {"type": "string"}, "n": {"type": "integer"}}, "required": ["x"]}
+    tools = ToolSet([Tool(f"t{n}", "", plain) for n in range(20)], grammars=call_grammars.CallGrammars(workspace))
+    grammar = tools.grammar(name, tool_choice="required")
+    assert len(workspace.store().nodes.builders) == 0 and grammar.begins(b"") and not grammar.matches(b"x")
+    assert len(workspace.store().nodes.builders) == 0

@@ -140,6 +140,8 @@ class TurnSpec:
                 hint=(error.hint or "") + (undeclared if error.place.keyword == "required" else ""),
                 place=replace(error.place, tool=tool.name),
             ) from None
+        except ToolGrammarError as error:  # a format cannot write a name, say
+            raise not_enforced(error, tool.name) from error
         return part
 
     def arguments(self, tool: Tool) -> Grammar:

@@ -47,9 +47,9 @@ class BareCalls(TemplateFormat):
         return Literals(((self.quote, False), ('"', True)), bare_keys=True)
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        schema: Any = tool.parameters
+        schema, additional = turn.schema(tool)
         left_out: tuple[UnsupportedSchemaError, ...] = ()
-        if not turn.schema(tool)[1]:
+        if not additional:
             schema, left_out = without_names(
                 schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name, f"the format {self.name}"
             )
@@ -57,9 +57,8 @@ class BareCalls(TemplateFormat):
             _check(part, tool.name, self.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
-        plain = Tool(tool.name, tool.description, KEYWORDS.map_schemas(schema, _sorted))
-        compact = replace(turn, whitespace="compact")
-        return arguments_grammar(plain, compact, syntax=syntax, narrowed=left_out)
+        compact, ordered = replace(turn, whitespace="compact"), KEYWORDS.map_schemas(schema, _sorted)
+        return arguments_grammar(tool, compact, schema=ordered, syntax=syntax, narrowed=left_out)
 
     def _render_arguments(self, call: ToolCall) -> str:
         def string(text: str) -> str:

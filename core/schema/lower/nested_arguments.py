@@ -7,7 +7,6 @@ element may have, over all alternatives of the schema. Values that tags cannot e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -151,7 +150,7 @@ class NestedArguments:
 
     def is_name(self, name: str) -> bool:
         """Return True if a tag can have this name."""
-        return re.fullmatch(self._style.names, name) is not None
+        return self._style.spelled(name) is not None
 
     # -- elements ----------------------------------------------------------------------------------------------
 

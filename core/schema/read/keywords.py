@@ -56,6 +56,7 @@ class KeywordTable(dict[str, Keyword]):
         applicators: that apply other schemas to the same value: without them, the assertions of a schema are one
             conjunction.
         constraining: that may constrain a value, or make others do so.
+        listing: those of an object that lists all that it may have: no other keyword speaks of its members.
     """
 
     def __init__(self, rows: Iterable[Keyword]) -> None:
@@ -75,6 +76,8 @@ class KeywordTable(dict[str, Keyword]):
         self.constraining = self.applicators.union(
             self.named(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT, Role.LIVE))
         )
+        self.listing = frozenset(("type", "properties", "required", "additionalProperties", "$schema", "$defs"))
+        self.listing |= {"title", "description"}
 
     def named(
         self,

@@ -151,6 +151,10 @@ class NestedTags:
     names: str = r"[^\s<>\"'=/]+"
     writer: str = "this format"
 
+    def spelled(self, name: str) -> str | None:
+        """Return the text of a name; None if it cannot be written."""
+        return name if re.fullmatch(self.names, name) else None
+
 
 def cannot_write_name(
     writer: str, name: str, place: Place | None = None, left_out: str | None = None

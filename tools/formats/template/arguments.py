@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -11,6 +10,7 @@ from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaEr
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.schema import (
     GRAMMAR,
+    KEYWORDS,
     TYPES,
     Arguments,
     NestedTags,
@@ -32,6 +32,7 @@ def arguments_grammar(
     tool: Tool,
     turn: TurnSpec,
     *,
+    schema: Any = None,
     syntax: ValueSyntax | None = None,
     arguments: Arguments | NestedTags | None = None,
     narrowed: tuple[UnsupportedSchemaError, ...] = (),
@@ -41,6 +42,7 @@ def arguments_grammar(
     Args:
         tool: the tool.
         turn: the specification of the turn.
+        schema: what the format writes of the tool's schema; None: all of it.
         syntax: of the values; None: JSON.
         arguments: the markup around them; None: they are one object.
         narrowed: what was left out of the tool's schema before.
@@ -48,7 +50,8 @@ def arguments_grammar(
     Raises:
         SchemaError: its schema cannot be enforced in that syntax; names the tool.
     """
-    schema, additional = turn.schema(tool)
+    given, additional = turn.schema(tool)
+    schema = given if schema is None else schema
     in_tags = isinstance(arguments, NestedTags) or (arguments is not None and arguments.raw_end is not None)
     if arguments is not None and in_tags and not additional and _names_nothing(schema):
         schema = {**schema, "additionalProperties": False}
@@ -60,7 +63,9 @@ def arguments_grammar(
             ),
         )
     if arguments is not None and not additional:
-        schema, left_out = without_names(schema, lambda name: _is_spelled(arguments, name), tool.name, arguments.writer)
+        schema, left_out = without_names(
+            schema, lambda name: arguments.spelled(name) is not None, tool.name, arguments.writer
+        )
         narrowed += left_out
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
@@ -74,26 +79,16 @@ def arguments_grammar(
     )
     try:
         compiled = compile_schema(schema, options)
-        compiled.require_written()  # an error now, not at first use
     except ToolGrammarError as error:
         raise not_enforced(error, tool.name) from error
     return Grammar(
         compiled.build,
         ("schema", compiled),
         compiled.problems,
+        sure=compiled.is_surely_satisfiable,
         specials=compiled.controls,
         narrowed=(*compiled.narrowed, *narrowed, *_ends_in_texts(tool.name, schema, arguments)),
     )
-
-
-def _is_spelled(arguments: Arguments | NestedTags, name: str) -> bool:
-    if isinstance(arguments, NestedTags):
-        return re.fullmatch(arguments.names, name) is not None
-    return arguments.spelled(name) is not None
-
-
-#: Keywords beside which an optional property can be left out of a closed object: nothing else speaks of it.
-_PLAIN = frozenset({"type", "title", "description", "$schema", "$defs", "properties", "required"})
 
 
 def without_names(
@@ -105,7 +100,7 @@ def without_names(
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or schema.get("additionalProperties", False) is not False:
         return schema, ()
-    if not schema.keys() <= _PLAIN | {"additionalProperties"}:
+    if not schema.keys() <= KEYWORDS.listing:
         return schema, ()
     required = schema.get("required", ())
     names = [name for name in properties if name not in required and not is_spelled(name)]

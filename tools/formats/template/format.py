@@ -358,12 +358,11 @@ class TemplateFormat(WireFormat):
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], markup: Callable[[str], Grammar]) -> Grammar:
         self._check_name(tool.name)  # here, as the grammar of a tool is made once
+        arguments = partial(self._arguments, tool, turn)
+        if self.others:  # several templates have the same arguments
+            arguments = partial(turn.part, tool, turn.grammars.number((self, "$args")), arguments)
         parts = [
-            self._arguments(tool, turn)
-            if piece == "$args"
-            else Grammar.literal(tool.name)
-            if piece == "$name"
-            else markup(piece)
+            arguments() if piece == "$args" else Grammar.literal(tool.name) if piece == "$name" else markup(piece)
             for piece in pieces[1:]
         ]
         if turn.is_marked:
