@@ -74,12 +74,12 @@ class TextTokens:
     which it ends.
 
     Args:
-        vocabulary: of the tokens.
+        vocabulary: of the tokens; None: log-probabilities were not asked for, and nothing is told.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._vocabulary = vocabulary
-        self._names = {token_id: name for name, token_id in vocabulary.special.items()}
+        self._names = {} if vocabulary is None else {number: name for name, number in vocabulary.special.items()}
         self._tokens: list[tuple[int, TokenWritten]] = []  # each with its end in the bytes
         self._data = bytearray()
         self._next = 0
@@ -87,12 +87,23 @@ class TextTokens:
 
     def add(self, token: TokenWritten) -> None:
         """Take the next token of the answer."""
-        if token.data and not token.reasoning:
+        if self._vocabulary is not None and token.data and not token.reasoning:
             self._data += token.data
             self._tokens.append((len(self._data), token))
 
-    def take(self, text: str) -> list[TokenWritten]:
-        """Return the tokens that end in the next piece of the text."""
+    def told(self, text: str) -> list[dict[str, Any]] | None:
+        """Return the tokens that end in the next piece of the text, in the form of chat completions."""
+        if self._vocabulary is None:
+            return None
+        return [
+            {
+                **_told(token.data, token.logprob),
+                "top_logprobs": [_told(*self._likely(token_id, value)) for token_id, value in token.likeliest],
+            }
+            for token in self._take(text)
+        ]
+
+    def _take(self, text: str) -> list[TokenWritten]:
         data = text.encode("utf-8", "replace")
         begin = self._data.find(data, self._place)
         if begin < 0:
@@ -106,17 +117,8 @@ class TextTokens:
                 found.append(token)
         return found
 
-    def told(self, tokens: Sequence[TokenWritten]) -> list[dict[str, Any]]:
-        """Return tokens in the form of chat completions."""
-        return [
-            {
-                **_told(token.data, token.logprob),
-                "top_logprobs": [_told(*self._likely(token_id, value)) for token_id, value in token.likeliest],
-            }
-            for token in tokens
-        ]
-
     def _likely(self, token_id: int, logprob: float) -> tuple[bytes, float]:
+        assert self._vocabulary is not None
         data = self._vocabulary.tokens[token_id]
         return (self._names.get(token_id, "").encode() if data is None else data), logprob
 
@@ -125,12 +127,10 @@ def text_tokens(
     vocabulary: Vocabulary | None, tokens: Sequence[TokenWritten], text: str
 ) -> list[dict[str, Any]] | None:
     """Return the tokens that wrote the text of a whole answer; None if log-probabilities were not asked for."""
-    if vocabulary is None:
-        return None
     finder = TextTokens(vocabulary)
     for token in tokens:
         finder.add(token)
-    return finder.told(finder.take(text))
+    return finder.told(text)
 
 
 def _told(data: bytes, logprob: float | None) -> dict[str, Any]:

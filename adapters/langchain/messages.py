@@ -308,20 +308,18 @@ class Chunks:
     def __init__(self, answer: Answer, *, blocks: bool = False) -> None:
         self._answer = answer
         self._blocks = blocks
-        self._tokens = None if answer.vocabulary is None else _shared.TextTokens(answer.vocabulary)
+        self._tokens = _shared.TextTokens(answer.vocabulary)
         self._cut: list[str] = []
         self._calls: list[ToolCall] = []
 
     def of(self, event: Event) -> list[ChatGenerationChunk]:
         """Return the chunks of one event."""
-        if isinstance(event, TokenWritten) and self._tokens is not None:
+        if isinstance(event, TokenWritten):
             self._tokens.add(event)
         if isinstance(event, TextDelta):
-            content = self._content("text", event.text)
-            if self._tokens is None:
-                return _chunk(content=content)
-            tokens = self._tokens.told(self._tokens.take(event.text))
-            return _chunk(content=content, response_metadata={"logprobs": _logprobs(tokens)})
+            tokens = self._tokens.told(event.text)
+            told = {} if tokens is None else {"response_metadata": {"logprobs": _logprobs(tokens)}}
+            return _chunk(content=self._content("text", event.text), **told)
         if isinstance(event, ReasoningDelta):
             content = self._content("reasoning", event.text) if self._blocks else ""
             return _chunk(content=content, additional_kwargs={"reasoning_content": event.text})

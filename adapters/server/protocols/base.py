@@ -14,22 +14,23 @@ from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields
 from ..rows import Form
+from . import openai_form
 
 
 class StreamWriter(ABC):
     """Writes the events of one streamed response. Every method returns pieces of the body."""
 
-    @abstractmethod
     def begin(self) -> Iterable[str]:
         """Return what comes before the first event."""
+        return ()
 
     @abstractmethod
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return what one event of answer ``index`` becomes."""
 
-    @abstractmethod
     def end(self) -> Iterable[str]:
         """Return what comes after the last event."""
+        return ()
 
     @abstractmethod
     def failure(self, failure: Failure) -> Iterable[str]:
@@ -60,9 +61,9 @@ class Endpoint(ABC):
             RequestError: a field cannot be met.
         """
 
-    @abstractmethod
     def error(self, failure: Failure) -> dict[str, Any]:
-        """Return the body of an error's response."""
+        """Return the body of an error's response: in OpenAI's form."""
+        return openai_form.error(failure)
 
 
 class Protocol(Endpoint):

@@ -14,23 +14,21 @@ from toolgrammar.core.conversation import (
     CallEnd,
     CallStart,
     Event,
-    Finish,
     Generation,
     Message,
     ReasoningDelta,
-    TextDelta,
-    TokenWritten,
+    ToolCall,
     Usage,
 )
 
 from ... import _shared
 from .. import parts, rows
 from ..asked import Asked, Served
-from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
 from . import openai_form
-from .base import Protocol, StreamWriter, frame
+from .base import Protocol, StreamWriter
+from .chunks import Chunks
 from .logprobs import LOGPROBS, asked_logprobs
 
 _CALLED: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
@@ -139,22 +137,12 @@ class ChatCompletions(Protocol):
             }
             for index, answer in enumerate(answers)
         ]
-        return {
-            "id": openai_form.new_id("chatcmpl-"),
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": asked.model,
-            "choices": choices,
-            "usage": openai_form.usage(openai_form.total([answer.usage for answer in answers])),
-        }
+        usage = openai_form.usage(openai_form.total([answer.usage for answer in answers]))
+        return {**_head(asked, "chat.completion"), "choices": choices, "usage": usage}
 
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of chat completion chunks."""
         return _Chunks(asked)
-
-    def error(self, failure: Failure) -> dict[str, Any]:
-        """Return an error in OpenAI's form."""
-        return openai_form.error(failure)
 
 
 CHAT_COMPLETIONS = ChatCompletions()
@@ -173,6 +161,15 @@ def _budget(fields: Fields) -> int | None:
         )
     budget: int | None = old if new is None else new
     return budget
+
+
+def _head(asked: Asked, kind: str) -> dict[str, Any]:
+    return {
+        "id": openai_form.new_id("chatcmpl-"),
+        "object": kind,
+        "created": int(time.time()),
+        "model": asked.model,
+    }
 
 
 def messages_of(fields: Fields) -> tuple[Message, ...]:
@@ -222,61 +219,45 @@ def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
         made["reasoning_content"] = message.reasoning
     calls = [call for call in message.tool_calls if call.name not in custom or _shared.problem(call) is None]
     if calls:
-        made["tool_calls"] = [
-            {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": parts.custom_input(call)}}
-            if call.name in custom
-            else {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": _shared.executable_text(call)},
-            }
-            for call in calls
-        ]
+        made["tool_calls"] = [_called(call, is_custom=call.name in custom) for call in calls]
     elif made["content"] is None:
         made["content"] = ""
     return made
+
+
+def _called(call: ToolCall, *, is_custom: bool) -> dict[str, Any]:
+    if is_custom:
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": parts.custom_input(call)}}
+    function = {"name": call.name, "arguments": _shared.executable_text(call)}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _logprobs(tokens: list[dict[str, Any]] | None) -> dict[str, Any] | None:
     return None if tokens is None else {"content": tokens, "refusal": None}
 
 
-class _Chunks(StreamWriter):
+class _Chunks(Chunks):
     """Writer of chat completion chunks."""
 
     def __init__(self, asked: Asked) -> None:
-        self._asked = asked
-        self._head = {
-            "id": openai_form.new_id("chatcmpl-"),
-            "object": "chat.completion.chunk",
-            "created": int(time.time()),
-            "model": asked.model,
-        }
-        self._cut: list[str] = []
-        self._usages: list[Usage] = []
-        self._index = -1
-        self._tokens: _shared.TextTokens | None = None
+        super().__init__(asked, _head(asked, "chat.completion.chunk"))
         self._is_custom = False  # the present call
 
-    def begin(self) -> Iterable[str]:
-        """Return nothing: each answer begins with a chunk of its own."""
-        return ()
+    def _first(self) -> Iterable[str]:
+        yield self._delta(role="assistant", content="")
 
-    def event(self, index: int, event: Event) -> Iterable[str]:
-        """Return the chunks of one event."""
-        if index != self._index:
-            self._index, self._cut = index, []
-            vocabulary = self._asked.details["vocabulary"]
-            self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
-            yield self._chunk({"role": "assistant", "content": ""})
-        if isinstance(event, TokenWritten):
-            if self._tokens is not None:
-                self._tokens.add(event)
-        elif isinstance(event, TextDelta):
-            tokens = None if self._tokens is None else self._tokens.told(self._tokens.take(event.text))
-            yield self._chunk({"content": event.text}, logprobs=_logprobs(tokens))
-        elif isinstance(event, ReasoningDelta):
-            yield self._chunk({"reasoning_content": event.text})
+    def _text(self, text: str, tokens: list[dict[str, Any]] | None) -> str:
+        return self._chunk(delta={"content": text}, logprobs=_logprobs(tokens))
+
+    def _last(self, reason: str, note: Mapping[str, Any]) -> str:
+        return self._chunk(reason, delta={}, **note)
+
+    def _usage(self, counts: Sequence[Usage]) -> dict[str, Any]:
+        return openai_form.usage(openai_form.total(counts))
+
+    def _other(self, event: Event) -> Iterable[str]:
+        if isinstance(event, ReasoningDelta):
+            yield self._delta(reasoning_content=event.text)
         elif isinstance(event, CallStart):
             self._is_custom = event.name in self._asked.details["custom"]
             if not self._is_custom:
@@ -286,34 +267,15 @@ class _Chunks(StreamWriter):
                 yield self._call(event.index, event.text)
         elif isinstance(event, CallEnd):
             self._cut += [event.call.name + pointer for pointer in event.call.cut]
-            if self._is_custom:
-                if _shared.problem(event.call) is None:
-                    custom = {"name": event.call.name, "input": parts.custom_input(event.call)}
-                    call = {"index": event.index, "id": event.call.id, "type": "custom", "custom": custom}
-                    yield self._chunk({"tool_calls": [call]})
-            elif (reason := _shared.problem(event.call)) is not None:
+            reason = _shared.problem(event.call)
+            if self._is_custom and reason is None:
+                yield self._delta(tool_calls=[{"index": event.index, **_called(event.call, is_custom=True)}])
+            elif not self._is_custom and reason is not None:
                 yield self._call(event.index, f" <{reason}>")  # as in `executable_text`: such a call must not parse
-        elif isinstance(event, Finish):
-            self._usages.append(event.usage)
-            cut = [*event.cut, *self._cut]
-            yield self._chunk({}, event.reason, _shared.note(event, cut))
-
-    def end(self) -> Iterable[str]:
-        """Return the token counts, if they are wanted, and the end mark."""
-        if self._asked.include_usage:
-            usage = openai_form.usage(openai_form.total(self._usages))
-            yield frame({**self._head, "choices": [], "usage": usage})
-        yield frame("[DONE]")
-
-    def failure(self, failure: Failure) -> Iterable[str]:
-        """Return the error; clients raise it, and there is no end mark after it."""
-        yield frame(openai_form.error(failure))
 
     def _call(self, index: int, arguments: str, head: Any = (), function: Any = ()) -> str:
         call = {"index": index, **dict(head), "function": {**dict(function), "arguments": arguments}}
-        return self._chunk({"tool_calls": [call]})
+        return self._delta(tool_calls=[call])
 
-    def _chunk(self, delta: dict[str, Any], reason: str | None = None, note: Any = (), logprobs: Any = None) -> str:
-        choice = {"index": self._index, "delta": delta, "logprobs": logprobs, "finish_reason": reason, **dict(note)}
-        counts = {"usage": None} if self._asked.include_usage else {}
-        return frame({**self._head, "choices": [choice], **counts})
+    def _delta(self, **delta: Any) -> str:
+        return self._chunk(delta=delta)

@@ -11,18 +11,18 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolgrammar.core.conversation import Event, Finish, Generation, TextDelta, TokenWritten, Usage
+from toolgrammar.core.conversation import Generation, Usage
 from toolgrammar.core.models import LocalModel, Model
 from toolgrammar.core.vocabulary import Vocabulary
 
 from ... import _shared
 from .. import parts, rows
 from ..asked import Asked, Served
-from ..failures import Failure
 from ..fields import Fields, RequestError
 from ..rows import Form
 from . import openai_form
-from .base import Protocol, StreamWriter, frame
+from .base import Protocol, StreamWriter
+from .chunks import Chunks
 from .logprobs import LIKELIEST, checked
 
 #: The token budget of a request that gives none, as in OpenAI's.
@@ -96,10 +96,6 @@ class Completions(Protocol):
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of completion chunks."""
         return _Chunks(asked)
-
-    def error(self, failure: Failure) -> dict[str, Any]:
-        """Return an error in OpenAI's form."""
-        return openai_form.error(failure)
 
 
 COMPLETIONS = Completions()
@@ -187,51 +183,24 @@ def _name(token: Mapping[str, Any]) -> str:
         return "bytes:" + "".join(f"\\x{byte:02x}" for byte in data)
 
 
-class _Chunks(StreamWriter):
+class _Chunks(Chunks):
     """Writer of completion chunks."""
 
     def __init__(self, asked: Asked) -> None:
-        self._asked = asked
-        self._head = _head(asked)
-        self._usages: list[Usage] = []
-        self._index = -1
+        super().__init__(asked, _head(asked))
         self._size = 0  # of the answer so far, in characters
-        self._tokens: _shared.TextTokens | None = None
 
-    def begin(self) -> Iterable[str]:
-        """Return nothing."""
-        return ()
+    def _first(self) -> Iterable[str]:
+        self._size = 0
+        if before := _before(self._asked, self._index):
+            yield self._chunk(text=before)
 
-    def event(self, index: int, event: Event) -> Iterable[str]:
-        """Return the chunks of one event."""
-        if index != self._index:
-            self._index, self._size = index, 0
-            vocabulary = self._asked.details["vocabulary"]
-            self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
-            if before := _before(self._asked, index):
-                yield self._chunk(before)
-        if isinstance(event, TokenWritten):
-            if self._tokens is not None:
-                self._tokens.add(event)
-        elif isinstance(event, TextDelta):
-            told = None if self._tokens is None else self._tokens.told(self._tokens.take(event.text))
-            yield self._chunk(event.text, logprobs=_logprobs(told, self._size))
-            self._size += len(event.text)
-        elif isinstance(event, Finish):
-            self._usages.append(event.usage)
-            yield self._chunk("", event.reason, _shared.note(event, event.cut))
+    def _text(self, text: str, tokens: list[dict[str, Any]] | None) -> str:
+        self._size += len(text)
+        return self._chunk(text=text, logprobs=_logprobs(tokens, self._size - len(text)))
 
-    def end(self) -> Iterable[str]:
-        """Return the token counts, if they are wanted, and the end mark."""
-        if self._asked.include_usage:
-            yield frame({**self._head, "choices": [], "usage": _usage(self._asked, self._usages)})
-        yield frame("[DONE]")
+    def _last(self, reason: str, note: Mapping[str, Any]) -> str:
+        return self._chunk(reason, text="", **note)
 
-    def failure(self, failure: Failure) -> Iterable[str]:
-        """Return the error; clients raise it, and there is no end mark after it."""
-        yield frame(openai_form.error(failure))
-
-    def _chunk(self, text: str, reason: str | None = None, note: Any = (), logprobs: Any = None) -> str:
-        choice = {"index": self._index, "text": text, "logprobs": logprobs, "finish_reason": reason, **dict(note)}
-        counts = {"usage": None} if self._asked.include_usage else {}
-        return frame({**self._head, "choices": [choice], **counts})
+    def _usage(self, counts: Sequence[Usage]) -> dict[str, Any]:
+        return _usage(self._asked, counts)

@@ -15,7 +15,6 @@ from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Questi
 
 from .. import rows
 from ..asked import Served
-from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
 from . import openai_form
@@ -53,10 +52,6 @@ class DecisionProtocol(Endpoint):
     @abstractmethod
     def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return the response."""
-
-    def error(self, failure: Failure) -> dict[str, Any]:
-        """Return an error in OpenAI's form."""
-        return openai_form.error(failure)
 
 
 _OWN: Rows = {"orders": rows.WHOLE(default=1, schema={"minimum": 1, "maximum": 24}), "prior": rows.FLAG}

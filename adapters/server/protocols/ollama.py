@@ -339,22 +339,15 @@ class _Lines(StreamWriter):
         self._asked = asked
         self._said = said
         self._cut: list[str] = []
-        vocabulary = asked.details["vocabulary"]
-        self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
-
-    def begin(self) -> Iterable[str]:
-        """Return nothing."""
-        return ()
+        self._tokens = _shared.TextTokens(asked.details["vocabulary"])
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the line of one event."""
         if isinstance(event, TokenWritten):
-            if self._tokens is not None:
-                self._tokens.add(event)
+            self._tokens.add(event)
         elif isinstance(event, TextDelta):
-            tokens = self._tokens
-            told = {} if tokens is None else {"done": False, "logprobs": tokens.told(tokens.take(event.text))}
-            yield self._line({"content": event.text}, told)
+            tokens = self._tokens.told(event.text)
+            yield self._line({"content": event.text}, {} if tokens is None else {"done": False, "logprobs": tokens})
         elif isinstance(event, ReasoningDelta):
             yield self._line({"content": "", "thinking": event.text})
         elif isinstance(event, CallEnd):
@@ -363,10 +356,6 @@ class _Lines(StreamWriter):
                 yield self._line({"content": "", "tool_calls": [_call(event.call)]})
         elif isinstance(event, Finish):
             yield self._line({"content": ""}, _end(self._asked, event.reason, event, [*event.cut, *self._cut]))
-
-    def end(self) -> Iterable[str]:
-        """Return nothing: the last line says that it is the last."""
-        return ()
 
     def failure(self, failure: Failure) -> Iterable[str]:
         """Return the error."""

@@ -134,7 +134,7 @@ class Events(StreamWriter):
         self._built = MessageBuilder()
         self._output: list[dict[str, Any]] = []
         self._number = -1
-        self._tokens = None if asked.details["vocabulary"] is None else _shared.TextTokens(asked.details["vocabulary"])
+        self._tokens = _shared.TextTokens(asked.details["vocabulary"])
         self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
         self._kind = ""  # of the open item
         self._id = ""
@@ -151,7 +151,7 @@ class Events(StreamWriter):
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return what one event becomes."""
         self._built.add(event)
-        if isinstance(event, TokenWritten) and self._tokens is not None:
+        if isinstance(event, TokenWritten):
             self._tokens.add(event)
         elif isinstance(event, ReasoningDelta):
             yield from self._open("reasoning")
@@ -192,10 +192,6 @@ class Events(StreamWriter):
             self._keep(self._asked, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 
-    def end(self) -> Iterable[str]:
-        """Return nothing: the last event says that it is the last."""
-        return ()
-
     def failure(self, failure: Failure) -> Iterable[str]:
         """Return the error, which SDKs raise because of its field ``error``; and the failed response, which Codex reads
         instead."""
@@ -225,7 +221,7 @@ class Events(StreamWriter):
         self._text += text
         logprobs: dict[str, Any] = {}
         if self._kind == "message":
-            logprobs["logprobs"] = [] if self._tokens is None else self._tokens.told(self._tokens.take(text))
+            logprobs["logprobs"] = self._tokens.told(text) or []
             self._told += logprobs["logprobs"]
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
 

@@ -21,7 +21,6 @@ from toolgrammar.core.models import LocalModel, Model
 from ... import _shared
 from .. import parts, rows
 from ..asked import Asked, Served
-from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Rows
 from . import openai_form
@@ -270,10 +269,6 @@ class Responses(Protocol):
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of response events."""
         return Events(asked, self.keep)
-
-    def error(self, failure: Failure) -> dict[str, Any]:
-        """Return an error in OpenAI's form."""
-        return openai_form.error(failure)
 
     def find(self, name: str) -> Mapping[str, Any]:
         """Return a response that is kept.
