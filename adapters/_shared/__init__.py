@@ -25,98 +25,68 @@ that the adapter runs itself.
 
 from __future__ import annotations
 
-from toolgrammar.core.basics import require_known
-from toolgrammar.core.conversation import image, message_of, parts_of, past_call
+from toolgrammar.core.basics import require_known as require_known
+from toolgrammar.core.conversation import (
+    image as image,
+    message_of as message_of,
+    parts_of as parts_of,
+    past_call as past_call,
+)
 
 from .answers import (
-    Collector,
-    cut_places,
-    executable_text,
-    forced_share,
-    problem,
-    require_ended,
-    require_executable,
-    require_whole,
+    Collector as Collector,
+    cut_places as cut_places,
+    executable_text as executable_text,
+    forced_share as forced_share,
+    problem as problem,
+    require_ended as require_ended,
+    require_executable as require_executable,
+    require_whole as require_whole,
 )
-from .engines import require_settled, schemas_in
-from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
+from .engines import require_settled as require_settled, schemas_in as schemas_in
+from .errors import (
+    REQUEST_ERRORS as REQUEST_ERRORS,
+    ErrorTable as ErrorTable,
+    Translation as Translation,
+    missing as missing,
+    translated as translated,
+)
 from .loaded_model import (
-    MAX_TOOL_SETS,
-    LoadedModel,
-    count_text,
-    count_tokens,
-    guarantee,
-    require_storable,
-    thinks,
+    MAX_TOOL_SETS as MAX_TOOL_SETS,
+    LoadedModel as LoadedModel,
+    count_text as count_text,
+    count_tokens as count_tokens,
+    guarantee as guarantee,
+    require_storable as require_storable,
+    thinks as thinks,
 )
-from .logprobs import TELLING, TextTokens, beside, note, telling, text_tokens, vocabulary_of
-from .messages import closed, is_free, openai_tool, role_of, schema_in, tool_name
+from .logprobs import (
+    TELLING as TELLING,
+    TextTokens as TextTokens,
+    beside as beside,
+    note as note,
+    telling as telling,
+    text_tokens as text_tokens,
+    vocabulary_of as vocabulary_of,
+)
+from .messages import (
+    closed as closed,
+    is_free as is_free,
+    openai_tool as openai_tool,
+    role_of as role_of,
+    schema_in as schema_in,
+    tool_name as tool_name,
+)
 from .options import (
-    CONNECTION,
-    EFFORTS,
-    GENERATION,
-    LOADING,
-    Confirmed,
-    generation_params,
-    loading_options,
-    stop_strings,
-    tool_choice,
+    CONNECTION as CONNECTION,
+    EFFORTS as EFFORTS,
+    GENERATION as GENERATION,
+    LOADING as LOADING,
+    Confirmed as Confirmed,
+    generation_params as generation_params,
+    loading_options as loading_options,
+    stop_strings as stop_strings,
+    tool_choice as tool_choice,
 )
-from .request import Request, Validators, validators_of
-from .settings import Settings
-
-__all__ = [
-    "CONNECTION",
-    "EFFORTS",
-    "GENERATION",
-    "LOADING",
-    "MAX_TOOL_SETS",
-    "REQUEST_ERRORS",
-    "TELLING",
-    "Collector",
-    "Confirmed",
-    "ErrorTable",
-    "LoadedModel",
-    "Request",
-    "Settings",
-    "TextTokens",
-    "Translation",
-    "Validators",
-    "beside",
-    "closed",
-    "count_text",
-    "count_tokens",
-    "cut_places",
-    "executable_text",
-    "forced_share",
-    "generation_params",
-    "guarantee",
-    "image",
-    "is_free",
-    "loading_options",
-    "message_of",
-    "missing",
-    "note",
-    "openai_tool",
-    "parts_of",
-    "past_call",
-    "problem",
-    "require_ended",
-    "require_executable",
-    "require_known",
-    "require_settled",
-    "require_storable",
-    "require_whole",
-    "role_of",
-    "schema_in",
-    "schemas_in",
-    "stop_strings",
-    "telling",
-    "text_tokens",
-    "thinks",
-    "tool_choice",
-    "tool_name",
-    "translated",
-    "validators_of",
-    "vocabulary_of",
-]
+from .request import Request as Request, Validators as Validators, validators_of as validators_of
+from .settings import Settings as Settings
