@@ -244,7 +244,7 @@ class GoalValues:
                     return _AMPLE
             if not is_past and not members[begun.at].required:
                 stack.append(begun.without(members[begun.at].name, shape))
-            if begun.count < limit:
+            if begun.size < limit:
                 for asked in others if is_past else members[begun.at : begun.at + 1]:
                     for following in self._with_member(begun, asked, shape, most):
                         if following is None:
@@ -262,15 +262,15 @@ class GoalValues:
             supply = self._look_up((*asked.goal, *goal), most)
             if not (supply.is_complete or supply.is_ample):
                 yield None
-            demands, count = begun.demands & ~met, begun.count + 1
+            demands, size = begun.demands & ~met, begun.size + 1
             if name is None:
                 if supply.values or supply.is_ample:  # some name that is not listed: there are many
-                    yield begun._replace(demands=demands, count=count, is_ample=True)
+                    yield begun._replace(demands=demands, size=size, is_ample=True)
                 continue
             after = begun._replace(
                 at=begun.at + 1,
                 demands=demands,
-                count=count,
+                size=size,
                 barred=begun.barred.union(*(names for names in shape.exclusive if name in names)),
             )
             for value in supply.values:
@@ -302,7 +302,7 @@ class _Begun(NamedTuple):
         demands: the demands that are still open, as bits.
         at: index of the next member.
         written: names and values, without those of an ample supply.
-        count: number of members.
+        size: number of members.
         is_ample: a member has a value of an ample supply.
         barred: names that exclude one that is there.
     """
@@ -310,7 +310,7 @@ class _Begun(NamedTuple):
     demands: int
     at: int = 0
     written: tuple[tuple[str, str], ...] = ()
-    count: int = 0
+    size: int = 0
     is_ample: bool = False
     barred: frozenset[str] = frozenset()
 
@@ -321,7 +321,7 @@ class _Begun(NamedTuple):
 
     def satisfies(self, shape: ObjectShape) -> bool:
         """Return True if nothing is demanded any more, and there are enough members and not too many."""
-        return not self.demands and self.count >= shape.least and (shape.most is None or self.count <= shape.most)
+        return not self.demands and self.size >= shape.least and (shape.most is None or self.size <= shape.most)
 
     def text(self) -> str:
         """Return the object as text, with its members in the order of their names."""
