@@ -9,10 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import marshal
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from toolgrammar.core.basics import RecentMemo
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.json import to_pointer
 from toolgrammar.core.schema import KEYWORDS, unread, warn_of_misspelt
@@ -25,6 +29,11 @@ _logger = logging.getLogger("toolgrammar.tools")
 
 #: Maximum number of keywords that a warning about a tool names.
 MAX_UNREAD = 10
+
+#: What dicts that caused no warning were read as, by their data: agents give the same tools with every request.
+_KNOWN: RecentMemo[bytes] = RecentMemo(4_096, 16 * 2**20)
+#: Another object after each warning.
+_WARNED: deque[object] = deque((None,), maxlen=1)
 
 #: Keys of a whole tool inside of a dict: OpenAI and its likes, Bedrock.
 _WRAPPERS = ("function", "toolSpec", "tool_spec")
@@ -96,7 +105,31 @@ def recognise(source: Any) -> list[Tool] | None:
     Raises:
         SchemaError: as `tools_from_dict`.
     """
-    return tools_from_dict(source) if isinstance(source, Mapping) else None
+    if not isinstance(source, Mapping):
+        return None
+    try:
+        key = marshal.dumps(source, 2)  # equal for equal data, and refused for all else
+    except ValueError:
+        return tools_from_dict(source)
+    known = _KNOWN.get(key)
+    if known is not None:
+        return [_as_read(fields) for fields in marshal.loads(known)]
+    warned = _WARNED[-1]
+    found = tools_from_dict(source)
+    if warned is _WARNED[-1]:  # a warning comes each time
+        with suppress(ValueError):
+            fields = [vars(tool) for tool in found]
+            data = marshal.dumps(fields, 2)
+            if marshal.loads(data) == fields:  # numbers of NumPy are bytes to it
+                _KNOWN.put(key, data, len(key) + len(data))
+    return found
+
+
+def _as_read(fields: dict[str, Any]) -> Tool:
+    """Return a tool with the fields of one that was read of equal data."""
+    tool = object.__new__(Tool)
+    vars(tool).update(fields)
+    return tool
 
 
 #: Keys under which Bedrock has ``{"json": schema}``.
@@ -324,6 +357,7 @@ def _warn_of_keywords(tool: Tool) -> None:
     if found:
         places = [f"{each.place.pointer}{to_pointer((each.place.keyword or '',))}" for each in found]
         _logger.warning("tool %r: keywords without effect: %s", tool.name, ", ".join(places))
+        _WARNED.append(object())
     warn_of_misspelt([each for each in found if each.hint], f"tool {tool.name!r}")
 
 
@@ -431,6 +465,7 @@ def _warn_of_unknown(keys: Iterable[str], tool: str | None) -> None:
     unknown = sorted(str(key) for key in keys if key not in _OTHERS)
     if unknown:
         _logger.warning("tool %r: keys without effect: %s", tool, ", ".join(unknown))
+        _WARNED.append(object())
 
 
 def _name_of(source: Mapping[str, Any]) -> str | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import SchemaError, SchemaWarning, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet, to_json_schema, tools_from_openapi
+from toolgrammar.tools import tool as tool_module
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -188,14 +191,35 @@ def test_refused(source: dict[str, Any], said: str) -> None:
     assert caught.value.place.tool == source.get("name")
 
 
+@pytest.mark.parametrize("source", FORMS.values(), ids=FORMS.keys())
+def test_equal_dicts_are_read_once(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dict that was read before is not converted again, and its tool shares nothing with the first one's."""
+    (first,) = ToolSet.from_any(source)
+    read = copy.deepcopy({name: getattr(first, name) for name in Tool.__dataclass_fields__})
+    first.parameters["properties"].clear()  # a caller's own
+    first.annotations["x"] = 1  # type: ignore[index]
+    with monkeypatch.context() as patched:
+        patched.setattr(tool_module, "to_json_schema", None)
+        (again,) = ToolSet.from_any(copy.deepcopy(source))
+    assert {name: getattr(again, name) for name in read} == read
+
+
+def test_data_that_is_not_plain_is_read_each_time() -> None:
+    """What other data would stand for is not kept: a number of NumPy is a number the second time, too."""
+    for _ in range(2):
+        source = {"name": "w", "parameters": {"type": "object", "properties": {"a": {"minimum": np.float64(2)}}}}
+        assert ToolSet.from_any([source])["w"].parameters["properties"]["a"]["minimum"] == 2.0
+
+
 def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """A key that nobody knows, beside keys that are read, is in a warning with the tool's name."""
-    ToolSet.from_any([{"name": "w", "parameters": SCHEMA, "paramters": {}, "strict": True}])
-    ToolSet.from_any([{"type": "function", "extra": 1, "function": {"name": "v"}}])
+    for _ in range(2):  # each time
+        ToolSet.from_any([{"name": "w", "parameters": SCHEMA, "paramters": {}, "strict": True}])
+        ToolSet.from_any([{"type": "function", "extra": 1, "function": {"name": "v"}}])
     assert [record.message for record in caplog.records] == [
         "tool 'w': keys without effect: paramters",
         "tool 'v': keys without effect: extra",
-    ]
+    ] * 2
 
 
 def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
