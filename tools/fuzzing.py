@@ -19,11 +19,12 @@ from toolgrammar.core.errors import ToolCallError, ToolGrammarError
 from toolgrammar.core.grammar import edits
 from toolgrammar.core.validation import Validator
 
+from .byte_vocabulary import single_bytes
 from .fuzz_targets import FailureKind, Target
 from .tool import Tool
 
 #: Maximum number of failures of one kind that are kept of a tool, of calls that make one smaller, and of edits.
-MAX_FAILURES, MAX_SHRINKS, MAX_EDITS = 5, 20, 2_000
+MAX_FAILURES, MAX_SHRINKS, MAX_EDITS = 5, 60, 2_000
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,33 @@ def _edited(calls: list[Any]) -> Iterator[Any]:
         yield replace(each, text=json.dumps(value), shows=f"{where or '(root)'} {words}")
 
 
+def _shorter(grammar: Grammar, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield calls that are like one, and shorter: with the shortest members, without a member, with less of one."""
+    shortest = {name: _begun(grammar, name, "", value) for name, value in arguments.items()}
+    yield shortest
+    yield from (fewer for _, words, fewer in edits(arguments) if words.startswith("lacks "))
+    for name, value in arguments.items():
+        text = json.dumps(value, ensure_ascii=False)
+        last = len(text) - 1
+        for power in range(last.bit_length() + 1):  # its beginning: nothing, the half, three quarters, ...
+            yield {**arguments, name: _begun(grammar, name, text[: last - (last >> power)], value)}
+        for power in range(1, len(value).bit_length() + 1 if isinstance(value, (str, list)) else 0):  # its end
+            yield {**arguments, name: value[len(value) >> power or 1 :]}
+
+
+def _begun(grammar: Grammar, name: str, start: str, value: Any) -> Any:
+    """Return the shortest value of a member that begins with a text, if that is shorter than another one."""
+    given = f"{{{json.dumps(name, ensure_ascii=False)}: {start}"
+    try:
+        matcher = grammar.bind(single_bytes()).matcher()
+        if not matcher.accept_bytes(given.encode()):
+            return value
+        found = json.loads(given + matcher.shortest_completion().decode())[name]
+    except (ToolGrammarError, ValueError):
+        return value
+    return found if len(json.dumps(found)) < len(json.dumps(value)) else value
+
+
 class _Run:
     """Calls with an end in time, on a connection that is opened again when it was lost."""
 
@@ -232,20 +260,24 @@ class _Run:
     def _smaller(
         self, tool: Tool, judge: Validator, failure: FuzzFailure, is_valid: bool
     ) -> tuple[dict[str, Any], str]:
-        """Return the arguments of a failure without the members that it does not need, and what was answered."""
+        """Return the arguments of a failure, with as few and as short members as fail like this, and what was
+        answered."""
         arguments, reason, kind = failure.arguments, failure.reason, failure.kind
-        tries = 3 if kind == "hang" else MAX_SHRINKS
-        pending = edits(arguments)
-        while tries and time.monotonic() < self._end and (edit := next(pending, None)) is not None:
-            _, words, fewer = edit
-            if words.startswith("lacks ") and self.target.verdict(tool, judge, fewer) is is_valid:
+        tries = {"hang": 3, "crash": 20}.get(kind, MAX_SHRINKS)  # after these the server starts again
+        grammar = Grammar.from_json_schema(tool.parameters, additional_properties=False, property_order="any")
+        tried: set[str] = set()
+        pending = _shorter(grammar, arguments)
+        while tries and time.monotonic() < self._end and (fewer := next(pending, None)) is not None:
+            text = json.dumps(fewer)
+            if text not in tried and self.target.verdict(tool, judge, fewer) is is_valid:
+                tried.add(text)
                 tries -= 1
                 try:
                     found, said = self._outcome(tool, fewer, is_valid)
                 except ToolCallError:  # the server does not start again: the next call says so
                     break
                 if found == kind:
-                    arguments, reason, pending = fewer, said, edits(fewer)
+                    arguments, reason, pending = fewer, said, _shorter(grammar, fewer)
         return arguments, reason
 
     def _outcome(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:

@@ -6,12 +6,12 @@ The package ``hypothesis`` is the extra ``toolgrammar[hypothesis]``.
 from __future__ import annotations
 
 import json
-from functools import cache
 from typing import Any
 
-from toolgrammar.core import Constraint, Grammar, Vocabulary
+from toolgrammar.core import Constraint, Grammar
 from toolgrammar.core.errors import MissingDependencyError
 
+from .byte_vocabulary import single_bytes
 from .closed_schema import close_objects
 from .tool import Tool
 from .toolset import ToolSet
@@ -40,7 +40,7 @@ def from_grammar(grammar: Grammar, *, max_bytes: int = MAX_BYTES) -> st.SearchSt
     Raises:
         ToolGrammarError: the grammar has no text, or a limit is hit.
     """
-    return _texts(grammar.bind(_bytes()), max_bytes)
+    return _texts(grammar.bind(single_bytes()), max_bytes)
 
 
 def from_tool(tool: Any, *, max_bytes: int = MAX_BYTES) -> st.SearchStrategy[dict[str, Any]]:
@@ -56,11 +56,6 @@ def from_tool(tool: Any, *, max_bytes: int = MAX_BYTES) -> st.SearchStrategy[dic
     """
     (one,) = (tool,) if isinstance(tool, Tool) else ToolSet.from_any([tool])
     return from_grammar(Grammar.from_json_schema(close_objects(one.parameters)), max_bytes=max_bytes).map(json.loads)
-
-
-@cache
-def _bytes() -> Vocabulary:
-    return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 
 
 @st.composite

@@ -71,6 +71,8 @@ async def call_tool(name: str, given: dict[str, Any]) -> types.CallToolResult:
         given["days"]
     if FAULT == "refuses the bound" and given.get("days") == 14:
         raise ValueError("days must be below 14")
+    if FAULT == "refuses a letter" and "e" in given["city"] and len(given["city"]) > 2:
+        raise ValueError("no e")
     if FAULT == "hangs" and len(given.get("tags", ())) == 3:
         await asyncio.sleep(60)
     result: dict[str, Any] = {"city": given.get("city", ""), "highs": [1.5]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -59,6 +60,16 @@ def test_each_fault_is_found(fault: str) -> None:
     assert {each.kind for each in tool.failures} == {kind}
     assert arguments in [each.arguments for each in tool.failures]
     assert tool.calls + tool.refusable <= 120
+
+
+@pytest.mark.parametrize("seed", share([0, 1], 0, 2))
+def test_a_random_call_is_made_small(seed: int) -> None:
+    """A fault that only random calls show is reported by a smallest one: no other member, and no letter too many."""
+    (failure,) = run("refuses a letter", calls=200, seed=seed).tools[0].failures
+    assert failure.shows == "random"
+    assert failure.kind == "protocol error"
+    assert "e" in failure.arguments["city"]
+    assert len(json.dumps(failure.arguments)) == len('{"city": "aae"}')
 
 
 @pytest.mark.parametrize("seed", share([0, 1], 0, 2))
