@@ -1,4 +1,4 @@
-"""``toolgrammar policy``: what a policy lets reach the arguments of tools."""
+"""``toolgrammar policy``: what a policy lets reach the arguments of tools, and the schema of its file."""
 
 from __future__ import annotations
 
@@ -64,6 +64,13 @@ def check(
     raise typer.Exit(1 if answer.call is not None else 3)
 
 
+def schema() -> None:
+    """Print the JSON Schema of a policy's file, for editors."""
+    from toolgrammar.tools.policy import SCHEMA
+
+    print_json(SCHEMA)
+
+
 def _schema(given: str) -> Any:
     try:
         text = given if given.lstrip()[:1] == "{" else Path(given).read_text(encoding="utf-8")
@@ -97,3 +104,4 @@ add(
     check,
     'toolgrammar policy check policy.json tools.json --never \'{"properties": {"name": {"const": "wipe"}}}\'',
 )
+add(app, schema, "toolgrammar policy schema > policy.schema.json")

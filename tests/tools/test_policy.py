@@ -3,7 +3,9 @@
 import asyncio
 import json
 import random
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, NewType
 
 import pytest
@@ -22,6 +24,7 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Policy, Tool, ToolSet
 from toolgrammar.tools.formats.registry import format_names
+from toolgrammar.tools.policy import SCHEMA
 from toolgrammar.tools.policy.notation import roles_of
 
 SENT: list[Any] = []
@@ -319,6 +322,8 @@ WRONG: list[tuple[Any, str, str]] = [
     ({"tools": {"t": {"a": {"ask": True, "user": True}}}}, "ask stands alone", "/tools/t/a/ask"),
     ({"roles": {"r": {"tools": {}, "repeats": 3}}}, "object", "/roles/r/repeats"),
     ({"roles": {}}, "no roles", "/roles"),
+    ({"roles": {"": {"tools": {}}}}, "without a name", "/roles"),
+    ({"tools": {"t": {"a": {"seen": []}}}}, "no field", "/tools/t/a/seen"),
 ]
 
 
@@ -328,6 +333,93 @@ def test_wrong_policies(data: Any, message: str, pointer: str) -> None:
     with pytest.raises(PolicyError, match=message) as caught:
         roles_of(data)
     assert (caught.value.place.pointer or "") == pointer and caught.value.hint
+
+
+def mutants(data: Any, choice: random.Random) -> Any:
+    """Return a policy with one part replaced, misspelt, emptied or moved."""
+    made = json.loads(json.dumps(data))
+    places: list[Any] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, (dict, list)):
+            for key, inner in list(value.items() if isinstance(value, dict) else enumerate(value)):
+                places.append((value, key))
+                walk(inner)
+
+    walk(made)
+    where, key = choice.choice(places)
+    change = choice.choice(("value", "misspelt", "gone"))
+    if change == "misspelt" and isinstance(where, dict):
+        where[key + "x"] = where.pop(key)
+    elif change == "gone":
+        del where[key]
+    else:
+        odd: list[Any] = [
+            None,
+            True,
+            False,
+            0,
+            1,
+            "",
+            "user",
+            "never",
+            "free",
+            "allow",
+            "a.b",
+            "a..",
+            " a",
+            "a/",
+            "words",
+        ]
+        where[key] = choice.choice(
+            [*odd, [], {}, ["user"], [[]], {"ask": True}, {"tool": "t"}, {"seen": []}, {"seen": ["a.b"]}]
+        )
+    return made
+
+
+def whole_policies() -> list[Any]:
+    """Return real policies: of the docs, of AgentDojo's suites, of the tests here."""
+    root = Path(__file__).resolve().parents[2]
+    yaml = pytest.importorskip("yaml")
+    found = [
+        yaml.safe_load(text) for text in re.findall("```yaml\n(.*?)```", (root / "docs/policies.md").read_text(), re.S)
+    ]
+    suites = json.loads((root / "benchmarks/answers/agentdojo_policies.json").read_text())
+
+    def expanded(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: expanded(inner) for name, inner in part.items()}
+        return suites[part] if isinstance(part, str) and part[:1] == "@" else part
+
+    found += [expanded(policy) for name, policy in suites.items() if name[0] != "@"]
+    rules = {"tools": {"t": {"/a/*": SOURCES, "b": {"user": "lines"}}, "n": None}, "repeats": {"except": ["n"]}}
+    whole = {
+        "$schema": "policy.schema.json",
+        "policy": 1,
+        "roles": {"r": {"tools": rules["tools"], "repeats": "refuse"}},
+    }
+    return [*found, rules, {**whole, "trusted": "t", "untrusted": [{"tool": "t", "field": "a.b"}]}]
+
+
+def test_the_schema_of_the_file() -> None:
+    """The published JSON Schema takes exactly the policies that are read, real ones and changed ones, so that an editor
+    finds a misspelt word."""
+    root = Path(__file__).resolve().parents[2]
+    assert json.loads((root / "docs/policy.schema.json").read_text()) == SCHEMA
+    choice, counts = random.Random(5), {True: 0, False: 0}
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for policy in whole_policies():
+        for data in (policy, *(mutants(policy, choice) for _ in range(40))):
+            try:
+                roles_of(data)
+                is_read = True
+            except PolicyError as error:
+                is_read = False
+                assert error.hint
+            assert validator.is_valid(data) == is_read, data
+            counts[is_read] += 1
+    assert min(counts.values()) > 60, counts
 
 
 def test_rules_for_no_argument(tmp_path: Any) -> None:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from .origins import Origin as Origin
     from .policy import Policy as Policy
     from .report import Possible as Possible, Reach as Reach
+    from .schema import SCHEMA as SCHEMA
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy(
-        __name__, {"origins": "Origin", "policy": "Policy", "report": "Possible Reach"}
+        __name__, {"origins": "Origin", "policy": "Policy", "report": "Possible Reach", "schema": "SCHEMA"}
     )

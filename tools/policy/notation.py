@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, NoReturn
@@ -10,10 +11,12 @@ from typing import Any, NoReturn
 from toolgrammar.core.errors import Place, PolicyError
 from toolgrammar.core.json import escape
 
-#: Words of a rule, and what may be in one of its objects.
-WORDS = ("user", "ask", "free", "never")
-MEMBERS = ("user", "seen", "copied", "values", "constant", "schema", "ask")
-_UNITS = ("words", "lines", "chars")
+from .schema import FIELD, SCHEMA, UNITS, WORDS
+
+_FILE = SCHEMA["properties"]
+_ROLE = _FILE["roles"]["additionalProperties"]["properties"]
+_SOURCE = SCHEMA["$defs"]["source"]["properties"]
+
 _RULE = 'for example user, {"seen": "list_orders.id"}, {"values": [...]}, or a list of these'
 
 
@@ -115,9 +118,9 @@ def roles_of(data: Any) -> dict[str, Layer]:
     Raises:
         PolicyError: the data are no policy; with the place in them.
     """
-    said = _mapping(data, "", "policy, roles or tools, repeats, untrusted, trusted".replace(" or", ",").split(", "))
+    said = _mapping(data, "", _FILE)
     version = said.get("policy", 1)
-    if version != 1:
+    if version != 1 or isinstance(version, bool):
         _refuse("/policy", f"version {version!r} is not known", "write policy: 1")
     if ("roles" in said) == ("tools" in said):
         _refuse("", "a policy has either roles or tools", "write tools: {...}, or roles: {name: {tools: {...}}}")
@@ -132,11 +135,11 @@ def roles_of(data: Any) -> dict[str, Layer]:
     roles: dict[str, Layer] = {}
     for name, role in _mapping(said["roles"], "/roles").items():
         at = f"/roles/{escape(name)}"
-        inner = _mapping(role, at, ["tools", "repeats"])
+        inner = _mapping(role, at, _ROLE)
         repeats = _repeats(inner.get("repeats", said.get("repeats", "allow")), at + "/repeats")
         roles[name] = Layer(_tools(inner.get("tools", {}), at + "/tools"), repeats, **shared)
-    if not roles:
-        _refuse("/roles", "there are no roles", "write roles: {name: {tools: {...}}}")
+    if not all(roles) or not roles:
+        _refuse("/roles", "there are no roles, or one without a name", "write roles: {name: {tools: {...}}}")
     return roles
 
 
@@ -144,7 +147,7 @@ def _refuse(pointer: str, problem: str, hint: str) -> NoReturn:
     raise PolicyError(problem, hint=hint, place=Place(pointer=pointer or None))
 
 
-def _mapping(value: Any, pointer: str, members: Sequence[str] | None = None) -> Mapping[str, Any]:
+def _mapping(value: Any, pointer: str, members: Collection[str] | None = None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         _refuse(pointer, f"an object is needed, not {type(value).__name__}", "write {name: ...}")
     unknown = sorted(set(value) - set(members)) if members is not None else []
@@ -163,22 +166,26 @@ def _fields(value: Any, pointer: str) -> tuple[Field, ...]:
     return tuple(_field(each, pointer) for each in _listed(value))
 
 
+def _some_fields(said: Mapping[str, Any], name: str, pointer: str) -> tuple[Field, ...]:
+    found = _fields(said.get(name, ()), f"{pointer}/{name}")
+    if name in said and not found:  # no field would be no condition
+        _refuse(f"{pointer}/{name}", "there is no field", "name one, or write never")
+    return found
+
+
 def _field(value: Any, pointer: str) -> Field:
     """Return a field of results, written "tool.field", "tool/path" or as an object.
 
     Raises:
         PolicyError: it is none.
     """
-    if isinstance(value, str):
-        ends = [end for end in (value.find("."), value.find("/")) if end > 0]
-        tool = value[: min(ends)] if ends else value
-        name = value[len(tool) :].removeprefix(".")
-        if tool and tool == tool.strip() and (name or not ends) and name not in ("/", "."):
-            return Field(tool, name or "**")
-    elif isinstance(value, Mapping) and set(value) <= {"tool", "field"} and isinstance(value.get("tool"), str):
-        name = value.get("field", "**")
-        if isinstance(name, str) and name:
-            return Field(value["tool"], name)
+    if isinstance(value, str) and re.fullmatch(FIELD, value):
+        tool = re.split("[./]", value, maxsplit=1)[0]
+        return Field(tool, value[len(tool) :].removeprefix(".") or "**")
+    if isinstance(value, Mapping) and set(value) <= {"tool", "field"}:
+        tool, name = value.get("tool"), value.get("field", "**")
+        if tool and name and isinstance(tool, str) and isinstance(name, str):
+            return Field(tool, name)
     _refuse(
         pointer, f"{value!r} is no field of a result", 'write "tool.field", "tool/path/of/names", or "tool" for all'
     )
@@ -230,15 +237,15 @@ def rule_of(value: Any, pointer: str = "") -> Rule:
         if value == "never":
             return ()
         return (Source(user="words" if value == "user" else None, asks=value == "ask"),)
-    said = _mapping(value, pointer, MEMBERS)
+    said = _mapping(value, pointer, _SOURCE)
     if not said:
         _refuse(pointer, "a source without a member", _RULE)
     if "ask" in said and (said["ask"] is not True or len(said) > 1):
         _refuse(pointer + "/ask", "ask stands alone", "write ask as one source of a list")
     unit = said.get("user")
     unit = "words" if unit is True else unit
-    if "user" in said and unit not in _UNITS:
-        _refuse(pointer + "/user", f"unknown unit {unit!r}", f"write true, or one of {', '.join(_UNITS)}")
+    if "user" in said and unit not in UNITS:
+        _refuse(pointer + "/user", f"unknown unit {unit!r}", f"write true, or one of {', '.join(UNITS)}")
     values = [said["constant"]] if "constant" in said else said.get("values")
     if "values" in said and ("constant" in said or not isinstance(values, (list, tuple)) or not values):
         _refuse(pointer + "/values", "values are a list that is not empty, without constant", 'write {"values": ["a"]}')
@@ -248,8 +255,8 @@ def rule_of(value: Any, pointer: str = "") -> Rule:
     return (
         Source(
             unit,
-            _fields(said["seen"], pointer + "/seen") if "seen" in said else (),
-            _fields(said["copied"], pointer + "/copied") if "copied" in said else (),
+            _some_fields(said, "seen", pointer),
+            _some_fields(said, "copied", pointer),
             None if values is None else tuple(values),
             schema,
             "constant" in said,
