@@ -12,6 +12,15 @@ from .params import GenerateParams, OutputParser
 from .step_record import Step
 
 
+@dataclass(frozen=True)
+class _Counts:
+    """What no engine counted here."""
+
+    cached_tokens: int = 0
+    forced_tokens: int = 0
+    forward_passes: int = 0
+
+
 @dataclass
 class _Written:
     """What `Output` asks of a decoding, for a text that is already there."""
@@ -24,9 +33,7 @@ class _Written:
     tracer: Any = None
     stop_requested: bool = False
     reasoning_tokens: int = 0
-    cached_tokens: int = 0
-    forced_tokens: int = 0
-    forward_passes: int = 0
+    sequence: Any = _Counts()
     choices: tuple[Any, ...] = ()
     repeated: str | None = None
     params: GenerateParams = field(default_factory=lambda: GenerateParams(equal_calls=True))  # no call is left out
