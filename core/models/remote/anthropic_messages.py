@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
-from ...errors import ModelError, NotFoundError, ServerError, ServerFailureError
+from ...errors import ModelError
 from ...generation.params import GenerateParams
 from .answer import Answer
 from .answer_judge import Task
-from .chat_completions import brief, count
+from .chat_completions import count
 from .form import Form
+from .provider import failed
 from .servers import LOCAL_OPTIONS, require_neutral
-from .strict_tools import Limits, Sent, StrictToolsProtocol
-from .transport import RefusedError
+from .strict_tools import Limits, Sent, StrictToolsProtocol, plain_id
 
 #: Version of the API, a header of every request.
 _VERSION = "2023-06-01"
@@ -53,6 +52,8 @@ class AnthropicMessages(StrictToolsProtocol):
     """
 
     limits = LIMITS
+    own_answers = "Anthropic's messages"
+    address_hint = "Anthropic's API, or of a compatible one, often http://HOST:PORT/v1"
     url = "https://api.anthropic.com/v1"
     version = "v1"
     key_names = ("ANTHROPIC_API_KEY",)
@@ -80,12 +81,7 @@ class AnthropicMessages(StrictToolsProtocol):
         """Ask for the model's limits, once; a server that does not tell them is no error."""
         if self.is_found:
             return
-        try:
-            told = await self.transport.fetch(f"models/{self.name}")
-        except (RefusedError, NotFoundError, ServerFailureError):
-            told = None
-        self.is_found = True
-        facts = told if isinstance(told, Mapping) else {}
+        facts = await self._told(f"models/{self.name}")
         self.window = count(facts.get("max_input_tokens")) or None
         self._most_tokens = count(facts.get("max_tokens")) or None
         able = facts.get("capabilities")
@@ -184,9 +180,10 @@ class AnthropicMessages(StrictToolsProtocol):
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
         return {"type": "tool_use", "id": call_id, "name": call.name, "input": dict(call.arguments)}
 
-    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
-        failed = {"is_error": True} if message.is_error else {}
-        return {"type": "tool_result", "tool_use_id": call_id, "content": self.blocks(message.content), **failed}
+    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+        error = {"is_error": True} if message.is_error else {}
+        result = {"type": "tool_result", "tool_use_id": plain_id(call_id), "content": self.blocks(message.content)}
+        return [{**result, **error}]
 
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         kept = self.blocks_of(message, "anthropic")
@@ -194,35 +191,26 @@ class AnthropicMessages(StrictToolsProtocol):
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
-        # Always streamed: a long answer in one piece would look like a server that does not answer.
-        async with aclosing(self.transport.events("messages", body)) as events:
-            async for event in events:
-                yield event
+    def _path_of_answers(self) -> str:
+        return "messages"
 
-    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
-        """Add an event of a stream, or a whole message."""
-        answer.is_finish_sure = True
-        kind = event.get("type") if isinstance(event, Mapping) else None
-        try:
-            if kind == "message":
-                return self._whole(event, answer)
-            if kind == "message_start":
-                return self._whole(event["message"], answer)
-            if kind == "content_block_start":
-                return _start(event["index"], event["content_block"], answer)
-            if kind == "content_block_delta":
-                return _delta(event["index"], event["delta"], answer)
-            if kind == "message_delta":
-                self._end(event["delta"], event.get("usage"), answer)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise _odd(event) from None
-        if kind == "error":
+    def _read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        kind = event["type"]
+        if kind == "message":
+            return self._whole(event, answer)
+        if kind == "message_start":
+            return self._whole(event["message"], answer)
+        if kind == "content_block_start":
+            return _start(event["index"], event["content_block"], answer)
+        if kind == "content_block_delta":
+            return _delta(event["index"], event["delta"], answer)
+        if kind == "message_delta":
+            self._end(event["delta"], event.get("usage"), answer)
+        elif kind == "error":
             said = event.get("error")
-            message = said.get("message") if isinstance(said, Mapping) else said
-            raise ServerFailureError(f"the server failed while it answered: {brief(str(message))}", hint="try again")
-        if kind not in ("message_delta", "message_stop", "content_block_stop", "ping"):
-            raise _odd(event)
+            raise failed(said.get("message") if isinstance(said, Mapping) else said)
+        elif kind not in ("message_stop", "content_block_stop", "ping"):
+            raise KeyError(kind)
         return "", ""
 
     def _whole(self, message: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
@@ -356,10 +344,3 @@ def _supports(able: Any, name: str) -> bool | None:
     one = able.get(name) if isinstance(able, Mapping) else None
     found = one.get("supported") if isinstance(one, Mapping) else None
     return found if isinstance(found, bool) else None
-
-
-def _odd(event: Any) -> ServerError:
-    return ServerError(
-        f"the server's answer is not one of Anthropic's messages; received: {brief(json.dumps(event))}",
-        hint="give the address of Anthropic's API, or of a compatible one, often http://HOST:PORT/v1",
-    )

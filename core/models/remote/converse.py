@@ -8,8 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -17,15 +16,16 @@ from urllib.parse import quote
 
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
-from ...errors import ModelError, ServerError, ServerFailureError
+from ...errors import ModelError
 from ...generation.params import GenerateParams
 from .answer import Answer
 from .answer_judge import Task
 from .anthropic_messages import DEFAULT_BUDGET, LIMITS, thinking_of
-from .chat_completions import brief, count
+from .chat_completions import count
 from .form import Form
+from .provider import failed
 from .servers import LOCAL_OPTIONS, require_neutral
-from .strict_tools import Sent, StrictToolsProtocol
+from .strict_tools import Sent, StrictToolsProtocol, plain_id
 
 _WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})
 _MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
@@ -40,6 +40,8 @@ class Converse(StrictToolsProtocol):
     """
 
     limits = LIMITS
+    own_answers = "Bedrock's"
+    address_hint = "Bedrock's runtime: https://bedrock-runtime.REGION.amazonaws.com"
     key_names = ("AWS_BEARER_TOKEN_BEDROCK",)
     own_fields = MappingProxyType({"messages": "give the conversation as the prompt"})
     optional = ("strict", "cachePoint", "topP", "temperature", "thinking", "toolChoice")
@@ -139,10 +141,10 @@ class Converse(StrictToolsProtocol):
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
         return {"toolUse": {"toolUseId": call_id, "name": call.name, "input": dict(call.arguments)}}
 
-    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
-        failed = {"status": "error"} if message.is_error else {}
+    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+        error = {"status": "error"} if message.is_error else {}
         content = self.blocks(message.content) or [{"text": "(nothing)"}]
-        return {"toolResult": {"toolUseId": call_id, "content": content, **failed}}
+        return [{"toolResult": {"toolUseId": plain_id(call_id), "content": content, **error}}]
 
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         kept = self.blocks_of(message, "bedrock")
@@ -150,39 +152,29 @@ class Converse(StrictToolsProtocol):
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
-        # Always streamed: a long answer in one piece would look like a server that does not answer.
-        path = f"model/{quote(self.name, safe='')}/converse-stream"
-        async with aclosing(self.transport.events(path, body)) as events:
-            async for event in events:
-                yield event
+    def _path_of_answers(self) -> str:
+        return f"model/{quote(self.name, safe='')}/converse-stream"
 
-    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
-        """Add an event of a stream, or a whole answer."""
-        answer.is_finish_sure = True
-        try:
-            if "output" in event:
-                content = event["output"]["message"]["content"]
-                pieces = [_start(index, block, answer) for index, block in enumerate(content)]
-                _end(event["stopReason"], answer)
-                answer.usage = _usage(event["usage"])
-                return "".join(thought for thought, _ in pieces), "".join(text for _, text in pieces)
-            ((kind, given),) = event.items()
-            if kind.lower().endswith("exception"):
-                said = brief(str(given.get("message") or kind))
-                raise ServerFailureError(f"the server failed while it answered ({kind}): {said}", hint="try again")
-            if kind == "contentBlockStart":
-                return _start(given["contentBlockIndex"], given["start"], answer)
-            if kind == "contentBlockDelta":
-                return _delta(given["contentBlockIndex"], given["delta"], answer)
-            if kind == "messageStop":
-                _end(given["stopReason"], answer)
-            elif kind == "metadata":
-                answer.usage = _usage(given["usage"])
-            elif kind not in ("messageStart", "contentBlockStop"):
-                raise KeyError(kind)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise _odd(event) from None
+    def _read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        if "output" in event:
+            content = event["output"]["message"]["content"]
+            pieces = [_start(index, block, answer) for index, block in enumerate(content)]
+            _end(event["stopReason"], answer)
+            answer.usage = _usage(event["usage"])
+            return "".join(thought for thought, _ in pieces), "".join(text for _, text in pieces)
+        ((kind, given),) = event.items()
+        if kind.lower().endswith("exception"):
+            raise failed(given.get("message") or kind, kind)
+        if kind == "contentBlockStart":
+            return _start(given["contentBlockIndex"], given["start"], answer)
+        if kind == "contentBlockDelta":
+            return _delta(given["contentBlockIndex"], given["delta"], answer)
+        if kind == "messageStop":
+            _end(given["stopReason"], answer)
+        elif kind == "metadata":
+            answer.usage = _usage(given["usage"])
+        elif kind not in ("messageStart", "contentBlockStop"):
+            raise KeyError(kind)
         return "", ""
 
 
@@ -275,10 +267,3 @@ def _usage(given: Mapping[str, Any]) -> Usage:
     cached = count(given.get("cacheReadInputTokens"))
     prompt = count(given.get("inputTokens")) + cached + count(given.get("cacheWriteInputTokens"))
     return Usage(prompt_tokens=prompt, completion_tokens=count(given.get("outputTokens")), cached_tokens=cached)
-
-
-def _odd(event: Any) -> ServerError:
-    return ServerError(
-        f"the server's answer is not one of Bedrock's; received: {brief(json.dumps(event))}",
-        hint="give the address of Bedrock's runtime: https://bedrock-runtime.REGION.amazonaws.com",
-    )

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ...conversation.events import Usage
-from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart, new_call_id
-from ...errors import NotFoundError, ServerError, ServerFailureError
+from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall, new_call_id
 from ...generation.params import GenerateParams
 from .answer import Answer
 from .answer_judge import Task
 from .chat_completions import brief, count
 from .form import Form
-from .protocol import Protocol
+from .provider import ProviderProtocol, failed
 from .schema_dialects import GEMINI, strict_schema, with_notes
 from .servers import LOCAL_OPTIONS, known, require_neutral
-from .transport import RefusedError
 
 _FINISHES: Mapping[str, str] = {"STOP": "stop", "MAX_TOKENS": "length"}
 
@@ -42,13 +39,17 @@ NO_SIGNATURE = "skip_thought_signature_validator"
 _MISSING, _WRONG = "missing thoughtSignature", "thoughtSignature"
 
 
-class Gemini(Protocol):
+class Gemini(ProviderProtocol):
     """Gemini's own API. Arguments as of `Protocol`.
 
     Function calls are constrained in the modes ``VALIDATED`` (a call or text) and ``ANY`` (a call). Most models refuse
     JSON of a schema beside functions; then the schema is in the prompt.
     """
 
+    subset = GEMINI
+    own_answers = "Gemini's"
+    address_hint = "Gemini's API, or of a compatible one, often http://HOST:PORT/v1beta"
+    model_role, content_field, takes_blank = "model", "parts", True
     url = "https://generativelanguage.googleapis.com/v1beta"
     version = "v1beta"
     key_names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -67,14 +68,8 @@ class Gemini(Protocol):
 
     async def find(self) -> None:
         """Ask for the model's context window, once; a server that does not tell it is no error."""
-        if self.is_found:
-            return
-        try:
-            told = await self.transport.fetch(self._path)
-        except (RefusedError, NotFoundError, ServerFailureError):
-            told = None
-        self.is_found = True
-        self.window = count(told.get("inputTokenLimit")) or None if isinstance(told, Mapping) else None
+        if not self.is_found:
+            self.window = count((await self._told(self._path)).get("inputTokenLimit")) or None
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -89,7 +84,7 @@ class Gemini(Protocol):
                 forbidden = [] if task.forbidden is None else task.forbidden.to_openai(closed=True)
                 declared, _, _ = _declared(forbidden, unknown)
                 return [Form("text", _tools(declared, {"mode": "NONE"}) if declared else {})]
-            answer = _answer_form(schema, unknown)
+            answer = self._answer_form(schema, unknown)
             return [prompt] if task.free or answer is None else [answer, prompt]
         if params.tool_format is not None:
             return [prompt]
@@ -99,7 +94,7 @@ class Gemini(Protocol):
             strict["allowedFunctionNames"] = [params.tool_choice]
         constrained = Form("strict tools", _tools(declared, strict), left_out, beside, schemas=schemas)
         possible = [constrained]
-        if beside and params.tool_choice == "auto" and (answer := _answer_form(schema, unknown)) is not None:
+        if beside and params.tool_choice == "auto" and (answer := self._answer_form(schema, unknown)) is not None:
             both = replace(
                 constrained,
                 name=f"strict tools + {answer.name}",
@@ -128,7 +123,7 @@ class Gemini(Protocol):
             if not isinstance(params.thinking, (bool, str)):
                 budget = params.thinking
             config["thinkingConfig"] = {"thinkingBudget": budget, "includeThoughts": budget != 0}
-        system, contents = self._contents(messages)
+        system, contents = self.turns(messages)
         body = {"contents": contents, **({"systemInstruction": {"parts": [{"text": system}]}} if system else {})}
         return {**body, **form.fields, "generationConfig": {**config, **form.fields.get("generationConfig", {})}}
 
@@ -164,78 +159,50 @@ class Gemini(Protocol):
         config = {key: value for key, value in body["generationConfig"].items() if key != name}
         return {**body, "generationConfig": config}
 
-    def _contents(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-        """Return the system instruction and the turns; results of tools and texts of one role are one turn."""
-        messages = list(messages)
-        system: list[str] = []
-        while messages and messages[0].role == "system":
-            system.append(messages.pop(0).text)
-        turns: list[dict[str, Any]] = []
-        open_calls: list[tuple[str, str]] = []  # ids and names of calls without a result
-        for number, message in enumerate(messages):
-            role = "model" if message.role == "assistant" else "user"
-            if message.role == "tool":
-                place = next(
-                    (at for at, (one, _) in enumerate(open_calls) if one == message.tool_call_id),
-                    0 if message.tool_call_id is None else len(open_calls),
-                )
-                found = open_calls.pop(place) if place < len(open_calls) else (message.tool_call_id, message.name)
-                parts = _result(message, found[0] or f"call_{number}", message.name or found[1] or "tool")
-            elif role == "model":
-                ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
-                open_calls = [(one, call.name) for one, call in zip(ids, message.tool_calls, strict=True)]
-                parts = self._said(message, ids)
-            else:
-                parts = _parts(message.content)
-            if parts and turns and turns[-1]["role"] == role:
-                turns[-1]["parts"] += parts
-            elif parts:
-                turns.append({"role": role, "parts": parts})
-        return "\n\n".join(filter(None, system)), turns
+    def _text(self, text: str) -> dict[str, Any]:
+        return {"text": text}
+
+    def _image(self, image: ImagePart) -> dict[str, Any]:
+        """Return an image as its bytes, or as its address if it has none."""
+        kind = {"mimeType": image.media_type or "image/png"}
+        if image.data is None:
+            return {"fileData": {**kind, "fileUri": image.url or ""}}
+        return {"inlineData": {**kind, "data": base64.b64encode(image.data).decode()}}
+
+    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+        return {"functionCall": {"id": call_id, "name": call.name, "args": dict(call.arguments)}}
+
+    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+        """Return the result of a call; its images are parts of their own."""
+        said = {"error" if message.is_error else "output": message.text}
+        response = {"functionResponse": {"id": call_id, "name": name, "response": said}}
+        images = () if isinstance(message.content, str) else message.content
+        return [response, *self.blocks(tuple(part for part in images if isinstance(part, ImagePart)))]
 
     def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return the parts of an earlier answer, with the signatures that Gemini gave them."""
         kept = {one.call_id: dict(one.data) for one in self.blocks_of(message, "gemini")}
-        parts = _parts(message.content)
+        parts = self.blocks(message.content)
         if parts and None in kept:
             parts[-1] |= kept[None]
         for call, call_id in zip(message.tool_calls, ids, strict=True):
-            made = {"id": call_id, "name": call.name, "args": dict(call.arguments)}
-            parts.append({"functionCall": made, **(kept.get(call.id, {}) if call.id else {})})
+            parts.append({**self._call(call, call_id), **(kept.get(call.id, {}) if call.id else {})})
         return parts
+
+    def answer_fields(self, schema: Any) -> dict[str, Any]:
+        """Return the fields with the schema of the answer."""
+        return {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}}
 
     # -- answers -----------------------------------------------------------------------------------------------
 
-    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
-        # Always streamed: a long answer in one piece would look like a server that does not answer.
-        path = f"{self._path}:streamGenerateContent?alt=sse"
-        async with aclosing(self.transport.events(path, body)) as events:
-            async for event in events:
-                yield event
+    def _path_of_answers(self) -> str:
+        return f"{self._path}:streamGenerateContent?alt=sse"
 
-    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
-        """Add a chunk of a stream, or a whole answer."""
-        answer.is_finish_sure = True
+    def _read(self, event: Any, answer: Answer) -> tuple[str, str]:
         event = event[0] if isinstance(event, list) and event else event
         if isinstance(event, Mapping) and isinstance(event.get("error"), Mapping):
-            said = event["error"].get("message")
-            raise ServerFailureError(f"the server failed while it answered: {brief(str(said))}", hint="try again")
-        try:
-            return _read(event, answer)
-        except (AttributeError, KeyError, TypeError, IndexError, ValueError):
-            raise _odd(event) from None
-
-
-def _answer_form(schema: Any, unknown: Collection[str]) -> Form | None:
-    """Return the form with the schema of the answer; None if the subset cannot say it."""
-    reduced, gone = known(schema, unknown)
-    taken = strict_schema(reduced, replace(GEMINI, object_root=False))
-    if taken is None:
-        return None
-    sent = with_notes(taken[0], schema, (*gone, *taken[1]))
-    config = {"responseMimeType": "application/json", "responseJsonSchema": sent}
-    places = tuple(f"response{place}" for place in (*gone, *taken[1]))
-    return Form("json_schema", {"generationConfig": config}, places, schemas=(sent,))
+            raise failed(event["error"].get("message"))
+        return _read(event, answer)
 
 
 def _declared(
@@ -266,30 +233,6 @@ def _declared(
 
 def _tools(declared: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> dict[str, Any]:
     return {"tools": [{"functionDeclarations": list(declared)}], "toolConfig": {"functionCallingConfig": dict(config)}}
-
-
-def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
-    """Return a message's text and images as parts; an image is sent as its bytes, or as its address if it has none."""
-    parts = (TextPart(content),) if isinstance(content, str) else content
-    made: list[dict[str, Any]] = []
-    for part in parts:
-        if isinstance(part, ImagePart):
-            kind = {"mimeType": part.media_type or "image/png"}
-            if part.data is None:
-                made.append({"fileData": {**kind, "fileUri": part.url or ""}})
-            else:
-                made.append({"inlineData": {**kind, "data": base64.b64encode(part.data).decode()}})
-        elif part.text:
-            made.append({"text": part.text})
-    return made
-
-
-def _result(message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
-    """Return the result of a call; its images are parts of their own."""
-    said = {"error" if message.is_error else "output": message.text}
-    response = {"functionResponse": {"id": call_id, "name": name, "response": said}}
-    images = () if isinstance(message.content, str) else message.content
-    return [response, *_parts(tuple(part for part in images if isinstance(part, ImagePart)))]
 
 
 def _calls_in(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -363,11 +306,4 @@ def _usage(given: Mapping[str, Any]) -> Usage:
         completion_tokens=count(given.get("candidatesTokenCount")) + thoughts,
         reasoning_tokens=thoughts,
         cached_tokens=count(given.get("cachedContentTokenCount")),
-    )
-
-
-def _odd(event: Any) -> ServerError:
-    return ServerError(
-        f"the server's answer is not one of Gemini's; received: {brief(json.dumps(event))}",
-        hint="give the address of Gemini's API, or of a compatible one, often http://HOST:PORT/v1beta",
     )

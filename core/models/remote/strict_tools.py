@@ -6,14 +6,14 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
+from ...conversation.messages import Message
 from ...generation.params import GenerateParams
 from .answer_judge import Task
 from .form import Form
-from .protocol import Protocol
+from .provider import ProviderProtocol
 from .schema_dialects import CLAUDE, Subset, costs, plain_schema, strict_schema, with_notes
 from .servers import known
 
@@ -119,9 +119,9 @@ _NO_STRICT = re.compile(
 )
 
 
-class StrictToolsProtocol(Protocol):
-    """An API with turns of blocks, and with ``strict`` tools, which the provider compiles to one grammar. Arguments as
-    of `Protocol`.
+class StrictToolsProtocol(ProviderProtocol):
+    """An API with ``strict`` tools, which the provider compiles to one grammar. Arguments as of
+    `Protocol`.
 
     Attributes:
         limits: limits of the strict tools of one request.
@@ -129,6 +129,7 @@ class StrictToolsProtocol(Protocol):
     """
 
     limits: ClassVar[Limits]
+    subset = CLAUDE
     takes_strict = True
 
     @abstractmethod
@@ -140,58 +141,12 @@ class StrictToolsProtocol(Protocol):
         """Return the fields with the tools and the choice among them."""
 
     @abstractmethod
-    def answer_fields(self, schema: Any) -> dict[str, Any]:
-        """Return the fields with the schema of the answer."""
-
-    @abstractmethod
     def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
 
     @abstractmethod
-    def _text(self, text: str) -> dict[str, Any]:
-        """Return the block of a text."""
-
-    @abstractmethod
-    def _image(self, image: ImagePart) -> dict[str, Any]:
-        """Return the block of an image."""
-
-    @abstractmethod
-    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        """Return the block of a call."""
-
-    @abstractmethod
-    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
-        """Return the block of a tool's result."""
-
-    @abstractmethod
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         """Return the blocks of an answer's reasoning, each with the id of the call that it belongs to."""
-
-    def turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
-        messages = list(messages)
-        system: list[str] = []
-        while messages and messages[0].role == "system":
-            system.append(messages.pop(0).text)
-        turns: list[dict[str, Any]] = []
-        open_ids: list[str] = []
-        for number, message in enumerate(messages):
-            role = "assistant" if message.role == "assistant" else "user"
-            if message.role == "tool":
-                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
-                if named in open_ids:
-                    open_ids.remove(named)
-                blocks = [self._result(message, _plain_id(named))]
-            elif role == "assistant":
-                open_ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
-                blocks = self._said(message, open_ids)
-            else:
-                blocks = self.blocks(message.content)
-            if blocks and turns and turns[-1]["role"] == role:
-                turns[-1]["content"] += blocks
-            elif blocks:
-                turns.append({"role": role, "content": blocks})
-        return "\n\n".join(filter(None, system)), turns
 
     def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return the blocks of an earlier answer, its reasoning where it was."""
@@ -201,17 +156,8 @@ class StrictToolsProtocol(Protocol):
         blocks += self.blocks(message.content)
         for call, call_id in zip(message.tool_calls, ids, strict=True):
             blocks += [thought for own, thought in kept if call.id and own == call.id]
-            blocks.append(self._call(call, _plain_id(call_id)))
+            blocks.append(self._call(call, plain_id(call_id)))
         return blocks
-
-    def blocks(self, content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
-        """Return texts and images as blocks; blank texts, which the APIs refuse, are left out."""
-        parts = (TextPart(content),) if isinstance(content, str) else content
-        return [
-            self._image(part) if isinstance(part, ImagePart) else self._text(part.text)
-            for part in parts
-            if isinstance(part, ImagePart) or part.text.strip()
-        ]
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
         """Return the forms, the strongest first: with as many strict tools as the limits allow, then fewer, then none;
@@ -231,7 +177,7 @@ class StrictToolsProtocol(Protocol):
         possible: list[Form] = []
         size = 0 if answer is None else len(json.dumps(answer.schemas))
         for form in (answer, None) if beside and answer is not None else (None,):
-            for sent in strict_ladder(given, CLAUDE, self.limits, unknown, size if form is not None else 0):
+            for sent in strict_ladder(given, self.subset, self.limits, unknown, size if form is not None else 0):
                 if sent.strict and not self.takes_strict:
                     continue
                 made = Form(
@@ -247,14 +193,7 @@ class StrictToolsProtocol(Protocol):
         return [*possible, prompt]
 
     def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
-        """Return the form with the schema of the answer; None if its subset cannot say it."""
-        reduced, gone = known(schema, unknown)
-        taken = strict_schema(reduced, replace(CLAUDE, object_root=False))
-        if taken is None or not self.takes_strict:
-            return None
-        sent = with_notes(taken[0], schema, (*gone, *taken[1]))
-        places = tuple(f"response{place}" for place in (*gone, *taken[1]))
-        return Form("json_schema", self.answer_fields(sent), places, schemas=(sent,))
+        return super()._answer_form(schema, unknown) if self.takes_strict else None
 
     def refused_field(self, body: Mapping[str, Any], reason: str) -> str:
         """Return the field that a refusal names; ``strict`` if the model does not take it at all."""
@@ -272,7 +211,7 @@ class StrictToolsProtocol(Protocol):
         return _without_strict(body) if name == "strict" else super().without_field(body, name)
 
 
-def _plain_id(call_id: str) -> str:
+def plain_id(call_id: str) -> str:
     """Return the id of a call of another server in the characters that the APIs take."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
