@@ -17,6 +17,7 @@ not parse, so that the framework reports it instead of running the tool.
 from __future__ import annotations
 
 from .decisions import ToolGrammarDecisionModel
-from .model import ToolGrammarModel, ToolGrammarModelSettings
+from .model import ToolGrammarModel
+from .settings import ToolGrammarModelSettings
 
 __all__ = ["ToolGrammarDecisionModel", "ToolGrammarModel", "ToolGrammarModelSettings"]

@@ -38,27 +38,7 @@ try:
 except ImportError as error:
     raise _shared.missing("pydantic-ai-slim", "pydantic-ai") from error
 
-__all__ = ["ToolGrammarModel", "ToolGrammarModelSettings"]
-
-
-class ToolGrammarModelSettings(ModelSettings, total=False):  # type: ignore[misc, call-arg]
-    """The framework's settings, and some of `GenerateParams`, prefixed, so that other models ignore them.
-
-    Every option of `GenerateParams` that is not among the framework's settings can be given in this way.
-    """
-
-    toolgrammar_min_p: float
-    toolgrammar_repetition_penalty: float
-    toolgrammar_thinking: bool | int
-    toolgrammar_policy: Any
-    toolgrammar_tool_format: str
-    toolgrammar_on_budget: str
-    toolgrammar_jump_forward: bool
-    toolgrammar_exact_choice: Any
-    toolgrammar_tools_in_prompt: str
-    toolgrammar_grammar: Any
-    toolgrammar_draft: int
-    toolgrammar_prefix: str
+__all__ = ["ToolGrammarModel"]
 
 
 class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]

@@ -4,8 +4,8 @@ Run it after a change of an option::
 
     python -m tests.core.generation.generate
 
-It writes the keyword options of `Model.generate`, the settings of adapters, and the table of ``docs/options.md``. A test
-compares these files with what it writes.
+It writes the keyword options of `Model.generate`, the settings of adapters, the tables of ``docs/options.md``, and the
+list of options in ``docs/server.md``. A test compares these files with what it writes.
 """
 
 from __future__ import annotations
@@ -74,6 +74,31 @@ class Settings(BaseModel):
 
 '''
 
+PREFIXED = '''\
+"""Settings of pydantic-ai, with the options of `GenerateParams`: written by tests/core/generation/generate.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from .. import _shared
+
+try:
+    from pydantic_ai.settings import ModelSettings
+except ImportError as error:
+    raise _shared.missing("pydantic-ai-slim", "pydantic-ai") from error
+
+
+class ToolGrammarModelSettings(ModelSettings, total=False):  # type: ignore[misc, call-arg]
+    """The framework's settings, and ours that are not among them, prefixed, so that other models ignore them."""
+
+'''
+
+#: What pydantic-ai has a setting of its own for.
+HAS_SETTING = {
+    *("max_tokens", "temperature", "top_p", "top_k", "seed", "timeout", "logit_bias", "stop", "parallel_tool_calls")
+}
+
 #: Heading of each group of options.
 GROUPS = {
     "sampling": "Sampling",
@@ -126,6 +151,21 @@ def settings() -> str:
     return text
 
 
+def prefixed() -> str:
+    """Return the module of the settings of pydantic-ai."""
+    types = {name: LOOSE.get(name, kind).removesuffix(" | None") for name, (kind, _) in declared().items()}
+    settings = [name for name in types if OPTIONS[name].setting and name not in HAS_SETTING]
+    return PREFIXED + "".join(f"    toolgrammar_{name}: {types[name]}\n" for name in settings)
+
+
+def server_page(text: str) -> str:
+    """Return the page of the server with the list of the options that requests have in ``toolgrammar``."""
+    names = ", ".join(f"`{name}`" for name in declared() if OPTIONS[name].server)
+    before, sentence, rest = text.partition("The field `toolgrammar` of a request has the options without a field in")
+    sentence += " the protocols: "
+    return f"{before}{sentence}{names} ([meaning](options.md)).\n{rest.partition(chr(10))[2]}"
+
+
 def tables() -> str:
     """Return the tables of the documentation."""
     rows: dict[str, list[str]] = {group: [] for group in GROUPS}
@@ -148,11 +188,13 @@ def page(text: str) -> str:
 
 def written() -> dict[Path, str]:
     """Return the files by their paths."""
-    docs = ROOT / "docs" / "options.md"
+    docs, server = ROOT / "docs" / "options.md", ROOT / "docs" / "server.md"
     return {
         ROOT / "core" / "generation" / "keywords.py": keywords(),
         ROOT / "adapters" / "_shared" / "settings.py": settings(),
+        ROOT / "adapters" / "pydantic_ai" / "settings.py": prefixed(),
         docs: page(docs.read_text(encoding="utf-8")),
+        server: server_page(server.read_text(encoding="utf-8")),
     }
 
 

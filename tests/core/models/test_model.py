@@ -41,6 +41,7 @@ from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
 
 from ...double_precision import in_double_precision
+from ..generation.option_values import UNCHECKED, wrong
 
 SCHEMA = {
     "type": "object",
@@ -431,51 +432,10 @@ def test_json_mode_true_is_any_json() -> None:
     assert ScriptedModel(['{"a": [1]}']).generate("x", json_mode=True).text == '{"a": [1]}'
 
 
-WRONG_VALUES: dict[str, list[Any]] = {
-    "max_tokens": [0, 1.5, "9", True],
-    "temperature": [-1, "0.5", float("nan"), float("inf"), None],
-    "top_p": [-0.5, 2, "1"],
-    "top_k": [-1, 1.5],
-    "min_p": [-0.1, 2],
-    "repetition_penalty": [0, "1"],
-    "logit_bias": [{"1": 1.0}, {-1: 1.0}, {1: "x"}, [1]],
-    "seed": [-1, 1.5, "1"],
-    "thinking": [-1, "maybe", 1.5],
-    "thinking_markers": ["<>", ("<think>",), ("", "x")],
-    "prefix": [None, b"x"],
-    "stop": [[""], ("a", ""), "", 5, [5], None],
-    "json_mode": [1, "json", {"type": "object"}],
-    "grammar": ["[a-z]+", {"type": "object"}],
-    "tool_choice": [None, True, {"x": 1}],
-    "parallel_tool_calls": [None, 1],
-    "tools_in_prompt": [None, "name", 1, ["names"]],
-    "equal_calls": [None, 1],
-    "empty_answer": [None, 1],
-    "other_spellings": [None, 1],
-    "on_budget": ["stop", None],
-    "jump_forward": [None, "no"],
-    "logprobs": [-1, True, 1.5, "3"],
-    "trace": [None, 1],
-    "masses": [None, 1],
-    "cancel": [True],
-    "timeout": [-1, "5", float("nan")],
-    "output_type": [5, "int", [int]],
-    "draft": [0, -1, 1.5, "5", True],
-    "max_repetition": [-1, 1.5, "5", True],
-    "exact_choice": [None, 1, "yes"],
-}
-
-
-def test_every_option_has_wrong_values() -> None:
-    """A new option shows up here; the three that are left out are read by the schema, the tool set and the formats."""
-    names = {each.name for each in fields(GenerateParams)}
-    assert names - set(WRONG_VALUES) == {"tools", "tool_format", "policy"}
-
-
-@pytest.mark.parametrize("name", sorted(WRONG_VALUES))
+@pytest.mark.parametrize("name", sorted({*OPTIONS} - UNCHECKED))
 def test_wrong_values_are_named(name: str) -> None:
     """A value of the wrong type or out of range is an error that names the option and the value."""
-    for value in WRONG_VALUES[name]:
+    for value in wrong(name):
         with pytest.raises(ModelError, match=f"{name} is ") as caught:
             ScriptedModel(["x"]).generate("x", **{name: value})
         assert caught.value.hint
