@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .keywords.refusals import CHECK_LATER as CHECK_LATER
     from .lower.arguments_object import READINGS as READINGS
     from .lower.nested_arguments import Reading as Reading
-    from .normal.conjunction import type_of as type_of
     from .pydantic.discriminator import require_tags as require_tags
     from .pydantic.schema import PydanticJsonSchema as PydanticJsonSchema, json_schema_of as json_schema_of
     from .read.dated import names_a_day as names_a_day, of_today as of_today, today as today
@@ -58,7 +57,6 @@ if not TYPE_CHECKING:
             "keywords.refusals": "CHECK_LATER",
             "lower.arguments_object": "READINGS",
             "lower.nested_arguments": "Reading",
-            "normal.conjunction": "type_of",
             "pydantic.discriminator": "require_tags",
             "pydantic.schema": "PydanticJsonSchema json_schema_of",
             "read.dated": "names_a_day of_today today",

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from ...json import escape, resolve_local, step_into, to_pointer, unescape
+from ...json.values import type_of
 from ...regex.printer import with_short_classes
-from ...schema.normal.conjunction import type_of
 from ...schema.read.dated import of_today
 from ...schema.read.keywords import KEYWORDS
 from ...schema.scalars.formats import ENFORCED, SPECIFIED

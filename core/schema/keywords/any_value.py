@@ -9,21 +9,8 @@ from typing import Any
 
 from ...errors import LimitError, Place
 from ...json import value_key
-from ..normal.conjunction import (
-    EVERY,
-    TYPES,
-    AllOf,
-    Arrays,
-    Conjunction,
-    Contains,
-    Exists,
-    Formula,
-    Objects,
-    fact,
-    negated,
-    same_value,
-    type_of,
-)
+from ...json.values import TYPES, same_value, type_of
+from ..normal.conjunction import EVERY, AllOf, Arrays, Conjunction, Contains, Exists, Formula, Objects, fact, negated
 from ..normal.unions import MAX_PRODUCT, either, together
 from ..read.located import Located
 from ..scalars.numbers import NumberRange

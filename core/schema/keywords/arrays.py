@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ..normal.conjunction import TRUE, ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, is_among, negated
+from ...json.values import is_among
+from ..normal.conjunction import TRUE, ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated
 from ..read.located import Located, SignedSchema
 from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from ...errors import LimitError, Place, UnsupportedSchemaError
-from ..normal.conjunction import TYPES
+from ...json.values import TYPES
 from ..read.located import Located
 from .row import Check, Shape
 from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, type_hint

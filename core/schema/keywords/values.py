@@ -14,9 +14,9 @@ from ...errors import (
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
+from ...json.values import TYPES
 from ...regex.back_references import MAX_WORDS
 from ...regex.compile import regex_code
-from ..normal.conjunction import TYPES
 from .refusals import NARROW
 
 #: Maximum nesting of a value in ``const`` or ``enum``.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...json.values import type_of
 from ...language.reading_marks import ENDED, RAW, TAGGED, VALUE
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
-from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
+from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects
 from ..scalars.value_syntax import Arguments, cannot_write_name, cannot_write_others, mark_node, size_of, without
 from .context import GoalNodes
 from .merged_objects import MergedObjects

@@ -13,8 +13,9 @@ from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, Place
 from ...json import value_key, value_of_key
+from ...json.values import same_value
 from ...language.reading_marks import CLOSED, ENTERED, VALUE
-from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
+from ..normal.conjunction import Arrays, Contains, Goal, negated
 from ..normal.parts import fixed_positions, item_goal
 from ..read.located import Located
 from .array_items import ample_count, item_goals, ways_to_count

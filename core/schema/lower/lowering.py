@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import LimitError, Place, SchemaError
 from ...json import json_bytes, value_key, value_of_key
+from ...json.values import is_among, same_value, type_of
 from ...language import node_kinds, reading_marks
 from ...language.images import json_escaped
 from ...language.nodes import Nodes
@@ -18,21 +19,7 @@ from ...text_grammars.strings import StringGrammar
 from ..keywords.any_value import INTEGERS, types_of
 from ..keywords.row import Join
 from ..normal.assertions import asserted, asserts_only
-from ..normal.conjunction import (
-    EVERY,
-    FALSE,
-    ArrayPart,
-    Arrays,
-    Conjunction,
-    Formula,
-    Goal,
-    ObjectPart,
-    Objects,
-    flat,
-    is_among,
-    same_value,
-    type_of,
-)
+from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, flat
 from ..normal.inhabited import Inhabited
 from ..normal.least_texts import LeastTexts, too_long
 from ..normal.normalise import Normaliser

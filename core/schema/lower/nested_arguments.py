@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...json.values import type_of
 from ...language.nodes import Nodes
 from ...language.reading_marks import ENDED, ENTERED, RAW, TAGGED, VALUE
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
-from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
+from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects
 from ..normal.parts import fixed_positions, item_goal
 from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, size_of, without
 from .arguments_object import READINGS

@@ -15,8 +15,9 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from ...json import value_key
+from ...json.values import is_among
 from ...language.queries import is_cofinite, listing
-from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, is_among
+from ..normal.conjunction import Arrays, Conjunction, Goal, Objects
 from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, ways_to_count

@@ -14,19 +14,9 @@ from typing import Any, Union
 
 from ...basics.pauses import pause
 from ...errors import LimitError
+from ...json.values import in_both, is_among, type_of
 from ...regex.compile import regex_term
-from .conjunction import (
-    EVERY,
-    Conjunction,
-    Formula,
-    Goal,
-    Objects,
-    Strings,
-    in_both,
-    is_among,
-    is_false,
-    type_of,
-)
+from .conjunction import EVERY, Conjunction, Formula, Goal, Objects, Strings, is_false
 from .conjunction import (
     meet as meet_facts,
 )

@@ -15,6 +15,7 @@ from weakref import proxy
 
 from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
+from ...json.values import type_of
 from ..keywords.any_value import allowed_types
 from ..keywords.objects import names_required
 from ..keywords.row import Join
@@ -36,7 +37,6 @@ from .conjunction import (
     OnlyKeywordFails,
     fact,
     negated,
-    type_of,
 )
 from .disjoint import ANY, Bound, Overlap, are_disjoint, common, meet, suspects
 from .negation import negation

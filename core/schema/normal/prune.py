@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...json.values import is_among, type_of
 from ..read.keywords import KEYWORDS, Role
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, is_among, type_of
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ...json.values import TYPES
 from ..keywords import any_value, applied, arrays, live, numbers, objects, other, strings
 from ..keywords.row import Draft, Holds, Keyword, Role, Shape, Steps
 from ..keywords.strings import GRAMMAR
-from ..normal.conjunction import TYPES
 
 __all__ = [
     "GRAMMAR",

@@ -16,8 +16,8 @@ from typing import Any
 from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.json import dump_json
-from toolgrammar.core.schema import TYPES, Arguments, mark, type_of
+from toolgrammar.core.json import dump_json, type_of
+from toolgrammar.core.schema import TYPES, Arguments, mark
 
 from ...tool import Tool
 from ..base import TurnSpec
