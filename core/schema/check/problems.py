@@ -25,7 +25,8 @@ from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword, Steps
 from ..keywords.shapes import CHECKS, json_name
-from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
+from ..normal.exclusive import too_deep
+from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions

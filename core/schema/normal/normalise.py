@@ -7,43 +7,37 @@ members and items stay formulas, and are normalised when a text reaches them, so
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Collection
 from typing import Union
-from weakref import proxy
 
 from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
 from ...json.values import type_of
-from ..keywords.any_value import allowed_types
 from ..keywords.objects import names_required
 from ..keywords.row import Join
-from ..read.keywords import KEYWORDS, TYPES, Role
+from ..read.keywords import KEYWORDS, Role
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
-from .assertions import Assertions, asserted
+from .assertions import asserted
 from .clauses import clauses, exactly_one, names_only, simplified
 from .conjunction import (
     EVERY,
     AllOf,
     AnyOf,
-    Arrays,
     Conjunction,
     Formula,
     Goal,
     IfThenElse,
     Objects,
     OnlyKeywordFails,
-    fact,
     negated,
 )
-from .disjoint import ANY, Bound, Overlap, are_disjoint, common, meet, suspects
+from .disjoint import are_disjoint, meet
+from .exclusive import ExclusiveOptions, of_types, place_of
 from .negation import negation
 from .passed import Passed
-from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
-from .unions import MAX_PRODUCT, together
+from .unions import MAX_PRODUCT
 
 #: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
@@ -57,12 +51,6 @@ MAX_STEPS = 40_000
 
 #: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
-
-#: Minimum number of options that an optional member tells apart.
-_FEW = 4
-
-#: Maximum number of references in a row that are followed to find the negation of a schema.
-_MAX_LINKS = 8
 
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
@@ -91,7 +79,7 @@ _Steps = Union[tuple[_Step, "_Steps"], None]
 _Alternative = tuple[Conjunction, _Steps, Seen]
 
 
-class Normaliser(Assertions):
+class Normaliser(ExclusiveOptions):
     """Normaliser of the goals of one document. For one thread at a time.
 
     Args:
@@ -100,13 +88,7 @@ class Normaliser(Assertions):
 
     Attributes:
         steps: number of steps of all expansions so far.
-        one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
-        compared: number of pairs of options whose disjointness was examined.
-        pairs: number of pairs of their alternatives that were compared for that.
-        contradictions: finder of contradictions between facts.
         expanded: the alternatives of goals, a memo for the check and the lowering.
-        excluded: by two goals for one part and the depth of the search (see `common`): True if no value satisfies both.
-        strings: by formula, a term of strings among which are all that satisfy it.
     """
 
     def __init__(
@@ -117,25 +99,13 @@ class Normaliser(Assertions):
         *,
         open_objects: bool = True,
     ) -> None:
-        Assertions.__init__(self, document, unenforced, formats)
-        self._open_objects = open_objects
+        ExclusiveOptions.__init__(self, document, unenforced, formats, open_objects=open_objects)
         self.steps = 0
-        self.one_of_as_union = 0
-        self.compared = 0
-        self.pairs = 0
         self.expanded: dict[Goal, list[Conjunction]] = {}
-        self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
-        self.strings: dict[Formula, int] = {}
         # In the keys of these memos, True says that ``oneOf`` was taken for a union.
-        self._overlaps: dict[Located, list[dict[int, Overlap]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
         self._applicators: dict[tuple[Located, bool], list[Formula]] = {}
-        self._alternatives: dict[tuple[Formula, bool], list[Conjunction] | None] = {}  # None: being computed
         self._demands: dict[tuple[Formula, frozenset[str]], Formula] = {}
-        self._of_parts: dict[Goal, list[Conjunction]] = {}
-        self._gathered_ones: dict[int, tuple[list[Conjunction], Formula]] = {}  # by the identity of the alternatives
-        # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
-        self.contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
@@ -264,7 +234,7 @@ class Normaliser(Assertions):
         key = formula, types
         found = self._demands.get(key)
         if found is None:
-            alternatives = self._expanded((_of_types(types), formula), is_tracked=False, may_exceed=True)
+            alternatives = self._expanded((of_types(types), formula), is_tracked=False, may_exceed=True)
             found = self._demands[key] = self._as_fact(alternatives) or formula
         return found
 
@@ -461,7 +431,7 @@ class Normaliser(Assertions):
             f"more than {MAX_BRANCHES:,} alternatives for one value, or {MAX_COMPOUNDS:,} of arrays and objects",
             hint="simplify nested anyOf, oneOf and not; give each alternative a property with its own const; or close "
             "objects (additionalProperties: false)",
-            place=_place(goal),
+            place=place_of(goal),
         )
 
     # -- a schema that must hold -------------------------------------------------------------------------------
@@ -494,167 +464,6 @@ class Normaliser(Assertions):
             return AnyOf(options)
         return subsets(options, located, any(scope.broken for scope in scopes))
 
-    def of_part(self, goal: Goal) -> list[Conjunction]:
-        """Return alternatives of the goal of a part among which are all of its own: every ``oneOf`` is a union for the
-        proofs. Computed once."""
-        found = self._of_parts.get(goal)
-        if found is None:
-            found = self._of_parts[goal] = self.branches(goal)
-        return found
-
-    def overlaps(self, located: Located, options: Sequence[SignedSchema]) -> list[frozenset[int]]:
-        """Return, for each option of a schema's ``oneOf``, the others that are not provably disjoint from it."""
-        return [frozenset(others) for others in self._overlapping(located, options)]
-
-    def _overlapping(self, located: Located, options: Sequence[SignedSchema]) -> list[dict[int, Overlap]]:
-        """Return, for each option of a schema's ``oneOf``, the other options that some of its values may satisfy, each
-        with a bound of these values, among the types that the schema itself allows."""
-        found = self._overlaps.get(located)
-        if found is None:
-            found = [{} for _ in options]
-            if len(options) == 1:
-                return found
-            kinds = _of_types(allowed_types(self, located))
-            # Meanwhile, every oneOf (this one may be inside itself) is taken for a union, of which it is a subset:
-            # what is disjoint from the union is disjoint from it.
-            self.one_of_as_union += 1
-            try:
-                branches = [self.branches((kinds, option)) for option in options]
-                for one, two in suspects([self.contradictions.labels(each) for each in branches]):
-                    self.compared += 1
-                    both = common(self, branches[one], branches[two])
-                    if both:
-                        found[one][two] = found[two][one] = both
-            finally:
-                self.one_of_as_union -= 1
-            self._overlaps[located] = found
-        return found
-
-    def one_of(self, located: Located, options: Sequence[SignedSchema]) -> Formula:
-        """Return the formula of a schema's ``oneOf``: one option holds, and the options that overlap it do not."""
-        if self.one_of_as_union:
-            return AnyOf(tuple(options))
-        overlapping = self._overlapping(located, options)
-        every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
-        denied = self._all_denied(options) if every else None
-        parts: list[Formula] = []
-        for index, others in enumerate(overlapping):
-            for region, those in _regions(others):
-                both: tuple[Formula, ...] = (options[index],) if region is EVERY else (region, options[index])
-                if denied is not None and len(those) == len(options) - 1:
-                    rest = denied[index]
-                    if rest is not None:
-                        parts.append(AllOf((*both, rest)))
-                else:
-                    parts.append(AllOf((*both, *self.denied([options[other] for other in those]))))
-        return AnyOf(tuple(parts))
-
-    def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
-        """Return formulas whose conjunction is: none of the options holds.
-
-        The negation of an option may have several alternatives. If these would multiply, they are joined to demands.
-        """
-        entered = [self.document.enter(option.located) for option in options]
-        at_once = [located for located in entered if not self._is_decided_late(located)]
-        facts = dict(zip(at_once, self._joined(at_once), strict=True))
-        return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
-
-    def _is_decided_late(self, located: Located) -> bool:
-        """Return True if the negation of a schema is expanded at the end of an alternative, where it may already be
-        implied (see `_lacks`)."""
-        return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
-
-    def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return a formula for the negation of each schema, all of which must fail; None: the plain negation serves.
-
-        The alternatives of the negations multiply. If their product exceeds `MAX_PRODUCT`, those of each negation are
-        united to one formula with few alternatives (`unions.together`). Items are None up to this product, and for a
-        negation whose alternatives depend on themselves.
-        """
-        none: list[Formula | None] = [None] * len(failing)
-        if len(failing) < 2:
-            return none
-        alternatives = [self._alternatives_of(SignedSchema(located, False)) for located in failing]
-        if prod(1 if each is None else len(each) for each in alternatives) <= MAX_PRODUCT:
-            return none
-        return [None if each is None else self._gathered(each) for each in alternatives]
-
-    def _gathered(self, alternatives: list[Conjunction]) -> Formula:
-        """Return the union of alternatives (of `_alternatives_of`) as one formula; computed once, as each option of a
-        ``oneOf`` may need the negations of all others."""
-        found = self._gathered_ones.get(id(alternatives))
-        if found is None:
-            found = self._gathered_ones[id(alternatives)] = (
-                alternatives,
-                together(alternatives),
-            )  # they are kept, so that the id stays their own
-        return found[1]
-
-    def _alternatives_of(self, formula: Formula) -> list[Conjunction] | None:
-        """Return the alternatives of a formula, computed once; None to a call made while they are computed (they
-        depend on themselves)."""
-        key = formula, self.one_of_as_union > 0
-        if key not in self._alternatives:
-            self._alternatives[key] = None
-            try:
-                self._alternatives[key] = self.branches((formula,))
-            except RecursionError:
-                del self._alternatives[key]
-                raise too_deep((formula,)) from None
-            except BaseException:
-                del self._alternatives[key]
-                raise
-        return self._alternatives[key]
-
-    def _all_denied(self, options: Sequence[SignedSchema]) -> list[Conjunction | None] | None:
-        """Return, for each option, the fact that no other option holds (None: no value is left); None if a negation is
-        not a fact.
-
-        Each is the meet of a prefix and of a suffix of the negations, so that the number of steps is linear.
-        """
-        facts = [self._denied(option.located) for option in options]
-        if None in facts and self._open_objects:
-            joined = self._joined([self.document.enter(option.located) for option in options])
-            gathered = [each if isinstance(each, Conjunction) else None for each in joined]
-            facts = [known or other for known, other in zip(facts, gathered, strict=True)]
-        before: list[Conjunction | None] = [EVERY]
-        after: list[Conjunction | None] = [EVERY]
-        for one, other in zip(facts, reversed(facts), strict=True):
-            if one is None or other is None:
-                return None
-            before.append(None if before[-1] is None else meet(self, before[-1], one))
-            after.append(None if after[-1] is None else meet(self, other, after[-1]))
-        found: list[Conjunction | None] = []
-        for left, right in zip(before[:-1], reversed(after[:-1]), strict=True):
-            found.append(None if left is None or right is None else meet(self, left, right))
-        return found
-
-    def _denied(self, located: Located) -> Conjunction | None:
-        """Return the negation of a schema if it is a fact; None: it is not."""
-        for _ in range(_MAX_LINKS):
-            located = self.document.enter(located)
-            if isinstance(located.schema, bool):
-                return None
-            formula = self._negation(located)
-            if not isinstance(formula, SignedSchema) or formula.positive:
-                return formula if isinstance(formula, Conjunction) else None
-            located = formula.located
-        return None
-
-
-def too_deep(goal: Goal) -> LimitError:
-    """Return the error for alternatives whose subschemas need more nested calls than the interpreter allows."""
-    return LimitError(
-        "anyOf, oneOf, not and their like are nested too deeply",
-        hint="flatten the schema",
-        place=_place(goal),
-    )
-
-
-def _place(goal: Goal) -> Place:
-    """Return the place of the first subschema of a goal."""
-    return Place(pointer=next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), ""))
-
 
 def _forks(formula: Formula) -> int:
     """Return the rank of a formula in the order of expansion: formulas that make alternatives come last."""
@@ -671,55 +480,9 @@ def _is_of_facts(formula: Formula) -> bool:
     return True
 
 
-def _regions(overlaps: Mapping[int, Overlap]) -> Iterator[tuple[Conjunction, tuple[int, ...]]]:
-    """Yield facts that divide all values, each with the options of a ``oneOf`` that may hold there, too.
-
-    Args:
-        overlaps: of one option: by the index of each other option, the values that may satisfy both. Most options
-            exclude each other in all but a few types, or but for short arrays, so there are few facts.
-    """
-    groups: dict[tuple[int, ...], dict[str, Conjunction]] = {}
-    for kind in TYPES:
-        bounds = {other: overlaps[other][kind] for other in sorted(overlaps) if kind in overlaps[other]}
-        inside, outside = _divided(kind, [bound for bound in bounds.values() if bound != ANY])
-        if inside is None:
-            groups.setdefault(tuple(bounds), {})[kind] = EVERY
-            continue
-        yield inside[1], tuple(bounds)
-        left = tuple([other for other, bound in bounds.items() if bound == ANY or not inside[0](bound)])
-        groups.setdefault(left, {})[kind] = outside
-    for others, kinds in groups.items():
-        if any(each is not EVERY for each in kinds.values()):
-            arrays, objects = kinds.get("array", EVERY).arrays, kinds.get("object", EVERY).objects
-            yield fact(kinds, arrays=arrays, objects=objects), others
-        else:
-            yield _of_types(kinds), others
-
-
-def _divided(
-    kind: str, bounds: Sequence[Bound]
-) -> tuple[tuple[Callable[[Bound], bool], Conjunction] | None, Conjunction]:
-    """Return a fact about the values of a type that are within some bounds, with a test for these bounds, and the
-    opposite fact; None if there are too few of them."""
-    longest = max([bound for bound in bounds if isinstance(bound, int)], default=None)
-    if longest is not None:
-        inside = fact(kind, arrays=Arrays(most=longest))
-        return (lambda bound: isinstance(bound, int), inside), fact(kind, arrays=Arrays(least=longest + 1))
-    (name, count), *_ = Counter(bound for bound in bounds if isinstance(bound, str)).most_common(1) or [("", 0)]
-    if count < _FEW:
-        return None, EVERY
-    inside = fact(kind, objects=Objects(absent=frozenset((name,))))
-    return (lambda bound: bound == name, inside), fact(kind, objects=Objects(required=(name,)))
-
-
 def _is_free(known: Conjunction, kind: str) -> bool:
     """Return True if an alternative allows every value of a type that it allows."""
     if any(type_of(value) == kind for value in known.not_values):
         return False
     parts = {"number": "numbers", "string": "strings", "array": "arrays", "object": "objects"}
     return kind not in parts or getattr(known, parts[kind]) == getattr(EVERY, parts[kind])
-
-
-def _of_types(types: Collection[str]) -> Conjunction:
-    """Return the conjunction of all values of these types."""
-    return EVERY if len(types) == len(TYPES) else Conjunction(frozenset(types))
