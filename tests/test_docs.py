@@ -222,7 +222,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.lower.merged_objects", "MAX_REGIONS"),
         ("core.schema.lower.merged_objects", "MAX_DEMANDS"),
         ("core.schema.lower.merged_objects", "MAX_WAYS"),
-        ("core.schema.lower.objects", "MAX_MET"),
+        ("core.schema.lower.object_witnesses", "MAX_MET"),
         ("core.schema.scalars.whitespace", "MAX_SPACES"),
         ("core.schema.scalars.whitespace", "MAX_INDENT"),
         ("core.schema.scalars.numbers", "MAX_DIGITS"),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, UnsatisfiableSchemaError
-from toolgrammar.core.schema.lower import objects as objects_module
+from toolgrammar.core.schema.lower import object_witnesses
 from toolgrammar.core.schema.normal.normalise import Normaliser
 from toolgrammar.core.schema.read.located import SignedSchema
 from toolgrammar.core.schema.read.resolve import Document
@@ -129,7 +129,7 @@ def test_conditions_do_not_multiply(kind: str, order: Any) -> None:
 def test_components_are_searched_alone(order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether conditions on different members can be met is asked of each alone: sixty that contradict nothing take a
     few states each, and one that is impossible is found."""
-    monkeypatch.setattr(objects_module, "MAX_MET", 1_000)
+    monkeypatch.setattr(object_witnesses, "MAX_MET", 1_000)
     document = conditions(["exactly one of two members"] * 60)
     Grammar.from_json_schema(document, property_order=order).bind(BYTES)
     for name in ("m59", "f59"):
@@ -224,8 +224,8 @@ def test_a_text_is_begun_iff_it_can_be_finished(order: Any) -> None:
 def test_a_search_that_is_given_up_strands_no_text(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the search for a text of a state is given up, members are left out and told, and each text that was begun
     can be finished by what an earlier search found."""
-    monkeypatch.setattr(objects_module, "MAX_MET", most)
-    monkeypatch.setattr(objects_module, "MORE_MET", 0)
+    monkeypatch.setattr(object_witnesses, "MAX_MET", most)
+    monkeypatch.setattr(object_witnesses, "MORE_MET", 0)
     draw = random.Random(3)
     given_up = 0
     for _ in range(5):

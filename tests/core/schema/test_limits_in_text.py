@@ -138,7 +138,7 @@ def test_budgets_where_readings_are_dropped(name: str, thorough: bool, monkeypat
 LIMITS: list[tuple[str, str, Any]] = [
     ("core.schema.lower.merged_objects", "MAX_REGIONS", 1),
     ("core.schema.lower.merged_objects", "MAX_DEMANDS", 1),
-    ("core.schema.lower.objects", "MAX_MET", 3),
+    ("core.schema.lower.object_witnesses", "MAX_MET", 3),
     ("core.schema.lower.merged_objects", "MAX_WAYS", 1),
     ("core.schema.lower.arrays", "MAX_SPECIAL", 1),
     ("core.schema.lower.arrays", "MAX_AWAITED", 1),
