@@ -47,6 +47,8 @@ PIPELINE = (
     "core.schema.check",
     "core.schema.pydantic",
     "core.schema",
+    "core.text_grammars.tag_members",
+    "core.text_grammars.tag_styles",
     "core.text_grammars.structural_tags",
     # grammars of common notations
     "core.builtins",

@@ -11,16 +11,15 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 from ..basics.options import OnUnsupported, Whitespace
 from ..errors import GrammarError, LimitError, Place, ToolGrammarError, UnsupportedSchemaError
-from ..json import escape
 from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..language.nodes import Nodes
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
-from ..schema.scalars.value_syntax import Arguments, Mark, mark
+from ..schema.scalars.value_syntax import Mark, mark
 from ..schema.scalars.whitespace import MAX_INDENT
 from .dispatch import dispatch, free_text
 from .ebnf import read_ebnf
@@ -36,92 +35,17 @@ from .expressions import (
     sequence,
 )
 from .rules import ReadGrammar, Rules, fewest_chars
+from .tag_members import Inside, Members, text_of
+from .tag_styles import STYLES
 from .tokens import Tokens, tokens_of
+
+_Read = TypeVar("_Read")
 
 #: Maximum nesting of formats.
 MAX_NESTING = 100
 
-_NAMES = r"""[^\s<>"'=]+"""
-
-
-def _layouts(end: str, *forms: tuple[str, str, str, str], raw: str | None = None) -> tuple[Arguments, ...]:
-    """Return layouts of arguments.
-
-    Args:
-        end: the markup that ends a value.
-        forms: of each layout the markup before a name, between name and value, after a value, and between members.
-        raw: the markup between the name and the value of a string, where it differs.
-    """
-    return tuple(
-        Arguments(
-            names=_NAMES,
-            before_name=((before, False),),
-            after_name=((between, False),),
-            after_value=((after, False),),
-            separator=((separator, False),) if separator else (),
-            raw_end=end,
-            after_name_raw=None if raw is None else ((raw, False),),
-        )
-        for before, between, after, separator in forms
-    )
-
-
-def _dsml(tag: str) -> tuple[Arguments, ...]:
-    name, end = f'<{tag}parameter name="', f"</{tag}parameter>"
-    forms = [(name, '" string="false">', end, separator) for separator in ("\n", "")]
-    return _layouts(end, *forms, raw='" string="true">')
-
-
-#: The styles of JSON Schemas that can be enforced, each in the layouts that models are trained to write, and without
-#: white space. xgrammar takes other white space too.
-STYLES: dict[str, tuple[Arguments, ...]] = {
-    "qwen_xml": _layouts(
-        "</parameter>",
-        ("<parameter=", ">\n", "\n</parameter>", "\n"),
-        ("<parameter=", ">", "</parameter>", "\n"),
-        ("<parameter=", ">", "</parameter>", ""),
-    ),
-    "minimax_xml": _layouts(
-        "</parameter>",
-        ('<parameter name="', '">', "</parameter>", "\n"),
-        ('<parameter name="', '">', "</parameter>", ""),
-    ),
-    "deepseek_xml": _dsml("｜DSML｜"),
-    "deepseek_v4_1_xml": _dsml("｜DSML｜ "),
-    "glm_xml": _layouts(
-        "</arg_value>",
-        ("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>", "\n"),
-        ("<arg_key>", "</arg_key><arg_value>", "</arg_value>", ""),
-    ),
-}
-
-
 #: Keywords beside which a schema says only that values are of its type.
 _ANNOTATIONS = frozenset({"type", "title", "description", "$schema"})
-
-
-@dataclass(frozen=True)
-class _Inside:
-    """The place of a format.
-
-    Attributes:
-        pointer: JSON pointer of the format.
-        ends: the texts that end the innermost tag around it.
-        depth: the number of formats around it.
-    """
-
-    pointer: str = ""
-    ends: tuple[str, ...] = ()
-    depth: int = 0
-
-    def at(self, *keys: str | int) -> _Inside:
-        """Return the place of a part of the format."""
-        pointer = self.pointer + "".join(f"/{escape(str(key))}" for key in keys)
-        return replace(self, pointer=pointer)
-
-    def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raise an error at this location."""
-        raise GrammarError(message, hint=hint, place=Place(pointer=self.pointer))
 
 
 def read_structural_tag(
@@ -174,87 +98,38 @@ class _TagReader:
 
     def top(self, tag: Any) -> Expression:
         """Read a whole structural tag."""
-        place = _Inside()
+        place = Inside()
         if not isinstance(tag, Mapping):
             place.fail(f"a structural tag is an object, not {type(tag).__name__}")
         if tag.get("type", "structural_tag") != "structural_tag":
             place.fail(f"the type of a structural tag is 'structural_tag', not {tag['type']!r}")
         if "structures" in tag or "triggers" in tag:
             return self._legacy(tag, place)
-        members = self._members(tag, place, ("format",), ("type",))
-        return self._format(members["format"], place.at("format"))
+        members = Members.of(tag, place, ("format",), ("type",))
+        return self._format(*members.get("format"))
 
-    def _legacy(self, tag: Mapping[str, Any], place: _Inside) -> Expression:
+    def _legacy(self, tag: Mapping[str, Any], place: Inside) -> Expression:
         """Read the legacy form: begins, schemas, ends, and their triggers."""
-        members = self._members(tag, place, ("structures", "triggers"), ("type", "at_least_one"))
+        members = Members.of(tag, place, ("structures", "triggers"), ("type", "at_least_one"))
         tags = []
-        for number, item in enumerate(self._list(members["structures"], place.at("structures"))):
-            inner = place.at("structures", number)
-            parts = self._members(item, inner, ("begin", "end"), ("schema",))
-            schema = parts.get("schema")
+        for item, inner in members.items("structures"):
+            parts = Members.of(item, inner, ("begin", "end"), ("schema",))
+            schema, schema_place = parts.get("schema")
             if isinstance(schema, str):
                 try:
                     schema = json.loads(schema)
                 except (ValueError, RecursionError) as error:
-                    inner.at("schema").fail(f"the schema is not JSON: {error}")
-            begin, end = (self._text(parts[key], inner.at(key)) for key in ("begin", "end"))
-            content = self._json(schema, inner.at("schema"), self.whitespace)
+                    schema_place.fail(f"the schema is not JSON: {error}")
+            begin, end = parts.text("begin"), parts.text("end")
+            content = self._json(schema, schema_place, self.whitespace)
             tags.append((begin, sequence(content, self._marked(end)), inner))
-        triggers = self._texts(members["triggers"], place.at("triggers"))
-        at_least_one = self._flag(members, "at_least_one", place)  # SGLang's addition
+        triggers = members.texts("triggers")
+        at_least_one = members.flag("at_least_one")  # SGLang's addition
         return self._triggered(tags, triggers, (), place, at_least_one=at_least_one, once=False)
 
     # -- values ------------------------------------------------------------------------------------------------
 
-    def _members(
-        self, value: Any, place: _Inside, required: Iterable[str], more: Iterable[str] = ()
-    ) -> Mapping[str, Any]:
-        """Return an object, checked: it has all ``required`` members, and no others than these and ``more``."""
-        if not isinstance(value, Mapping):
-            place.fail(f"expected an object, not {type(value).__name__}")
-        for name in required:
-            if name not in value:
-                place.fail(f"the member {name!r} is missing")
-        for name in value:
-            if name not in required and name not in more:
-                known = ", ".join([*required, *more])
-                place.at(name).fail(f"the member {name!r} is not known", hint=f"known here: {known}")
-        return value
-
-    def _list(self, value: Any, place: _Inside) -> list[Any]:
-        if not isinstance(value, (list, tuple)) or not value:
-            place.fail("expected an array with at least one item")
-        return list(value)
-
-    def _text(self, value: Any, place: _Inside) -> str:
-        if not isinstance(value, str):
-            place.fail(f"expected a string, not {type(value).__name__}")
-        return value
-
-    def _texts(self, value: Any, place: _Inside, *, may_be_empty: bool = False) -> tuple[str, ...]:
-        """Return an array of strings that are not empty."""
-        if may_be_empty and (value is None or list(value) == []):
-            return ()
-        texts = tuple(self._text(text, place.at(number)) for number, text in enumerate(self._list(value, place)))
-        if "" in texts:
-            place.at(texts.index("")).fail("the string is empty")
-        return texts
-
-    def _flag(self, members: Mapping[str, Any], name: str, place: _Inside, *, default: bool = False) -> bool:
-        value = members.get(name, default)
-        if not isinstance(value, bool):
-            place.at(name).fail("expected true or false")
-        return value
-
-    def _count(self, value: Any, place: _Inside) -> int | None:
-        """Return a bound; None if there is none."""
-        if value is None:
-            return None
-        if isinstance(value, bool) or value != int(value) or value < 0:
-            place.fail("expected an integer that is not negative, or null")
-        return int(value)
-
-    def _token(self, value: Any, place: _Inside) -> Control | Literal:
+    def _token(self, value: Any, place: Inside) -> Control | Literal:
         """Return a token, given by its id or its text."""
         if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
             place.fail("expected the id or the text of a token")
@@ -265,26 +140,26 @@ class _TagReader:
         assert isinstance(token, (Control, Literal))
         return token
 
-    def _tokens(self, value: Any, place: _Inside) -> list[Control | Literal]:
-        return [self._token(token, place.at(number)) for number, token in enumerate(self._list(value, place))]
+    def _tokens(self, members: Members, name: str) -> list[Control | Literal]:
+        return [self._token(token, place) for token, place in members.items(name)]
 
-    def _excluded_tokens(self, members: Mapping[str, Any], place: _Inside) -> list[str]:
+    def _excluded_tokens(self, members: Members) -> list[str]:
         """Return the texts of excluded tokens; control tokens are never written in free text."""
-        if not members.get("exclude_tokens"):
+        if not members.values.get("exclude_tokens"):
             return []
-        tokens = self._tokens(members["exclude_tokens"], place.at("exclude_tokens"))
-        return [token.text for token in tokens if isinstance(token, Literal)]
+        return [token.text for token in self._tokens(members, "exclude_tokens") if isinstance(token, Literal)]
 
     def _marked(self, text: str) -> Expression:
         """Return a text, in which the names of control tokens are these tokens."""
-        pieces: list[Expression] = []
-        for piece, is_control in mark(text, sorted(name for name in self.controls if len(name) > 2 and name in text)):
-            pieces.append(Control(piece) if is_control else Literal(piece))
-        return sequence(*pieces)
+        return sequence(*(Control(piece) if is_control else Literal(piece) for piece, is_control in self._pieces(text)))
+
+    def _pieces(self, text: str) -> Mark:
+        """Return the pieces of a text, each with whether it is the name of a control token."""
+        return mark(text, sorted(name for name in self.controls if len(name) > 2 and name in text))
 
     # -- formats -----------------------------------------------------------------------------------------------
 
-    def _format(self, value: Any, place: _Inside) -> Expression:
+    def _format(self, value: Any, place: Inside) -> Expression:
         """Return the texts of a format, read by the method of its type. ``place`` has its location, its depth, and the
         texts that end free text within it (``ends``)."""
         if place.depth > MAX_NESTING:
@@ -296,37 +171,37 @@ class _TagReader:
             place.fail(f"the type {value['type']!r} is not known", hint=f"known types: {', '.join(_FORMATS)}")
         return read(self, value, replace(place, depth=place.depth + 1))
 
-    def _const_string(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, ("value",), ("type",))
-        return self._marked(self._text(members["value"], place.at("value")))
+    def _const_string(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, ("value",), ("type",))
+        return self._marked(members.text("value"))
 
-    def _json_schema(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _json_schema(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read a format of a JSON Schema, as JSON or as tags of a ``style``; ``max_whitespace_cnt`` may lessen the
         white space."""
         known = ("type", "style", "any_order", "max_whitespace_cnt", "excludes")
-        members = self._members(value, place, ("json_schema",), known)
-        if self._texts(members.get("excludes"), place.at("excludes"), may_be_empty=True):
+        members = Members.of(value, place, ("json_schema",), known)
+        if members.texts("excludes", may_be_empty=True):
             place.at("excludes").fail(
                 "texts that no string of the JSON contains cannot be enforced",
                 hint="give the strings a pattern in the schema, and leave excludes out",
             )
-        most = self._count(members.get("max_whitespace_cnt"), place.at("max_whitespace_cnt"))
+        most = members.count("max_whitespace_cnt")
         spaces: dict[str, Any] = {"compact": 0, "single": 1, "flexible": MAX_INDENT + 1}
         whitespace = self.whitespace
         if most is not None and most < spaces[whitespace]:
             whitespace = "single" if most else "compact"
-        any_order = self._flag(members, "any_order", place)
-        style = members.get("style", "json")
-        inner = place.at("json_schema")
+        any_order = members.flag("any_order")
+        schema, inner = members.get("json_schema")
+        style = members.values.get("style", "json")
         if style == "json":
-            return self._json(members["json_schema"], inner, whitespace, any_order=any_order)
-        return self._xml(members["json_schema"], inner, place.at("style"), style)
+            return self._json(schema, inner, whitespace, any_order=any_order)
+        return self._xml(schema, inner, place.at("style"), style)
 
-    def _qwen_xml_parameter(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, ("json_schema",), ("type",))
-        return self._xml(members["json_schema"], place.at("json_schema"), place, "qwen_xml")
+    def _qwen_xml_parameter(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, ("json_schema",), ("type",))
+        return self._xml(*members.get("json_schema"), place, "qwen_xml")
 
-    def _json(self, schema: Any, place: _Inside, whitespace: Whitespace, *, any_order: bool = False) -> Expression:
+    def _json(self, schema: Any, place: Inside, whitespace: Whitespace, *, any_order: bool = False) -> Expression:
         """Return the JSON texts of a schema. Objects have only declared members, unless it says otherwise."""
         options = SchemaOptions(
             whitespace=whitespace,
@@ -337,7 +212,7 @@ class _TagReader:
         )
         return self._compiled(schema, options, place)
 
-    def _xml(self, schema: Any, place: _Inside, style_place: _Inside, style: Any) -> Expression:
+    def _xml(self, schema: Any, place: Inside, style_place: Inside, style: Any) -> Expression:
         """Return the texts of an object whose members are written as tags of a style; a style may have several layouts,
         any of which may be used, and where members have lines of their own, so may the first and the last. A plain
         string is free text, other values are JSON. An object without declared members is narrowed to the empty one."""
@@ -392,7 +267,7 @@ class _TagReader:
         """Return markup in which the names of control tokens are these tokens."""
         return mark("".join(piece for piece, _ in text), sorted(self.controls))
 
-    def _compiled(self, schema: Any, options: SchemaOptions, place: _Inside) -> Expression:
+    def _compiled(self, schema: Any, options: SchemaOptions, place: Inside) -> Expression:
         """Return the texts of a JSON Schema."""
         try:
             # SGLang has no schema for a tool without parameters.
@@ -404,7 +279,7 @@ class _TagReader:
         self._keep_narrowed(compiled.narrowed, place)
         return Part(compiled)
 
-    def _keep_narrowed(self, narrowed: Iterable[UnsupportedSchemaError], place: _Inside) -> None:
+    def _keep_narrowed(self, narrowed: Iterable[UnsupportedSchemaError], place: Inside) -> None:
         """Keep what is left out of a part, with its location in the tag."""
         for problem in narrowed:
             moved = _moved(problem, place.pointer)
@@ -421,94 +296,82 @@ class _TagReader:
             raise compiled.unsatisfiable()
         nodes.clear()
 
-    def _any_text(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, (), ("type", "excludes", "max_tokens", "max_chars"))
-        excludes = self._texts(members.get("excludes"), place.at("excludes"), may_be_empty=True)
-        most = self._count(members.get("max_chars"), place.at("max_chars"))
-        return self._free((*excludes, *place.ends), members, place, most)
+    def _any_text(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, (), ("type", "excludes", "max_tokens", "max_chars"))
+        excludes = members.texts("excludes", may_be_empty=True)
+        most = members.count("max_chars")
+        return self._free((*excludes, *place.ends), members, most)
 
-    def _any_tokens(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, (), ("type", "exclude_tokens", "max_tokens"))
-        return self._free((*self._excluded_tokens(members, place), *place.ends), members, place, None)
+    def _any_tokens(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, (), ("type", "exclude_tokens", "max_tokens"))
+        return self._free((*self._excluded_tokens(members), *place.ends), members, None)
 
-    def _free(self, words: Iterable[str], members: Mapping[str, Any], place: _Inside, most: int | None) -> Expression:
+    def _free(self, words: Iterable[str], members: Members, most: int | None) -> Expression:
         """Return free text of at most ``most`` characters (None: any number) without ``words``. A budget of tokens,
         except 0, is an error."""
-        tokens = self._count(members.get("max_tokens"), place.at("max_tokens"))
+        tokens = members.count("max_tokens")
         if tokens == 0:
             return EMPTY_TEXT
         if tokens is not None:
-            place.at("max_tokens").fail(
+            members.place.at("max_tokens").fail(
                 "a number of tokens cannot be enforced, only a number of characters",
                 hint="use max_chars; a model of this library bounds reasoning with GenerateParams.thinking_budget",
             )
         return free_text(words, most)
 
-    def _exclude_token(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _exclude_token(self, value: Mapping[str, Any], place: Inside) -> Expression:
         place.fail(
             "one token of any kind cannot be enforced, only text can",
             hint="use any_tokens, any_text with max_chars, or name the tokens in an or",
         )
 
-    def _one_token(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, ("token",), ("type",))
-        return self._token(members["token"], place.at("token"))
+    def _one_token(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, ("token",), ("type",))
+        return self._token(*members.get("token"))
 
-    def _grammar(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        """Read a format of an EBNF grammar, with its errors at their location in the tag."""
-        members = self._members(value, place, ("grammar",), ("type",))
-        inner = place.at("grammar")
-        try:
-            read = read_ebnf(self._text(members["grammar"], inner), tokens=self.token)
-        except (GrammarError, LimitError) as error:
-            where = replace(error.place, pointer=inner.pointer)
-            raise type(error)(error.message, hint=error.hint, place=where) from None
-        self._keep_narrowed(read.narrowed, inner)
+    def _grammar(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, ("grammar",), ("type",))
+        read = self._in_place(members, "grammar", lambda text: read_ebnf(text, tokens=self.token))
+        self._keep_narrowed(read.narrowed, place.at("grammar"))
         return Part(read.rules)
 
-    def _regex(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        members = self._members(value, place, ("pattern",), ("type",))
-        inner = place.at("pattern")
+    def _regex(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        return self._in_place(Members.of(value, place, ("pattern",), ("type",)), "pattern", pattern)
+
+    @staticmethod
+    def _in_place(members: Members, name: str, read: Callable[[str], _Read]) -> _Read:
+        """Return what a text is read as, with its errors at their location in the tag."""
+        text = members.text(name)
         try:
-            return pattern(self._text(members["pattern"], inner))
+            return read(text)
         except (GrammarError, LimitError) as error:
-            where = replace(error.place, pointer=inner.pointer)
+            where = replace(error.place, pointer=members.place.at(name).pointer)
             raise type(error)(error.message, hint=error.hint, place=where) from None
 
-    def _elements(self, value: Mapping[str, Any], place: _Inside) -> list[Expression]:
-        members = self._members(value, place, ("elements",), ("type",))
-        elements = self._list(members["elements"], place.at("elements"))
-        return [self._format(element, place.at("elements", number)) for number, element in enumerate(elements)]
+    def _elements(self, value: Mapping[str, Any], place: Inside) -> list[Expression]:
+        members = Members.of(value, place, ("elements",), ("type",))
+        return [self._format(element, inner) for element, inner in members.items("elements")]
 
-    def _sequence(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _sequence(self, value: Mapping[str, Any], place: Inside) -> Expression:
         return self._written(sequence(*self._elements(value, place)), place)
 
-    def _or(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _or(self, value: Mapping[str, Any], place: Inside) -> Expression:
         return choice(*self._elements(value, place))
 
-    def _content(self, value: Mapping[str, Any], place: _Inside, more: tuple[str, ...] = ()) -> Expression:
-        members = self._members(value, place, ("content", *more), ("type",))
-        return self._format(members["content"], place.at("content"))
+    def _content(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        return self._format(*Members.of(value, place, ("content",), ("type",)).get("content"))
 
-    def _optional(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        return Repeat(self._content(value, place), 0, 1)
-
-    def _plus(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        return Repeat(self._content(value, place), 1, None)
-
-    def _star(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        return Repeat(self._content(value, place), 0, None)
-
-    def _repeat(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        content = self._content(value, place, ("min", "max"))
-        least = self._count(value["min"], place.at("min")) or 0
-        most = None if value["max"] == -1 else self._count(value["max"], place.at("max"))
+    def _repeat(self, value: Mapping[str, Any], place: Inside) -> Expression:
+        members = Members.of(value, place, ("content", "min", "max"), ("type",))
+        content = self._format(*members.get("content"))
+        least = members.count("min") or 0
+        most = None if value["max"] == -1 else members.count("max")
         if most is not None and most < least:
             place.fail(f"the minimum {least} is greater than the maximum {most}", hint="use -1 for no maximum")
         return self._written(Repeat(content, least, most), place)
 
     @staticmethod
-    def _written(expression: Expression, place: _Inside) -> Expression:
+    def _written(expression: Expression, place: Inside) -> Expression:
         """Return an expression that a model can write; else raise an error."""
         length = fewest_chars(expression)
         if MAX_LEAST_TEXT < length < inf:
@@ -517,48 +380,45 @@ class _TagReader:
 
     # -- tags --------------------------------------------------------------------------------------------------
 
-    def _tag(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _tag(self, value: Mapping[str, Any], place: Inside) -> Expression:
         begin, rest = self._tag_parts(value, place)
         return sequence(begin if isinstance(begin, (Control, Literal)) else self._marked(begin), rest)
 
-    def _tag_parts(self, value: Any, place: _Inside) -> tuple[str | Control | Literal, Expression]:
+    def _tag_parts(self, value: Any, place: Inside) -> tuple[str | Control | Literal, Expression]:
         """Return the begin of a tag, a string or a token, and what follows it: its content, in which free text ends at
         the tag's end, and the end."""
-        members = self._members(value, place, ("begin", "content", "end"), ("type",))
-        if members.get("type", "tag") != "tag":
+        members = Members.of(value, place, ("begin", "content", "end"), ("type",))
+        if members.values.get("type", "tag") != "tag":
             place.at("type").fail("the type of a tag is 'tag'")
-        begin = self._begin_or_token(members["begin"], place.at("begin"))
-        ends = members["end"]
+        begin = self._begin_or_token(*members.get("begin"))
+        ends, at_end = members.get("end")
         if isinstance(ends, Mapping):
-            end = self._one_token(ends, place.at("end"))
+            end = self._one_token(ends, at_end)
             texts: tuple[str, ...] = (end.text,) if isinstance(end, Literal) else ()
         else:
-            listed = [ends] if isinstance(ends, str) else self._list(ends, place.at("end"))
-            texts = tuple(self._text(text, place.at("end")) for text in listed)
+            listed = [ends] if isinstance(ends, str) else [each for each, _ in members.items("end")]
+            texts = tuple(text_of(text, at_end) for text in listed)
             end = choice(*map(self._marked, texts))
         inner = replace(place, ends=tuple(filter(None, texts)))
-        return begin, sequence(self._format(members["content"], inner.at("content")), end)
+        return begin, sequence(self._format(value["content"], inner.at("content")), end)
 
-    def _begin_or_token(self, value: Any, place: _Inside) -> str | Control | Literal:
+    def _begin_or_token(self, value: Any, place: Inside) -> str | Control | Literal:
         if not isinstance(value, Mapping):
-            return self._text(value, place)
+            return text_of(value, place)
         token = self._one_token(value, place)
         assert isinstance(token, (Control, Literal))
         return token
 
-    def _tag_list(self, value: Any, place: _Inside) -> list[tuple[str | Control | Literal, Expression, _Inside]]:
-        """Return the tags of a list: for each its begin, its rest and its location."""
-        return [
-            (*self._tag_parts(tag, place.at(number)), place.at(number))
-            for number, tag in enumerate(self._list(value, place))
-        ]
+    def _tag_list(self, members: Members) -> list[tuple[str | Control | Literal, Expression, Inside]]:
+        """Return the tags of an object: for each its begin, its rest and its location."""
+        return [(*self._tag_parts(tag, place), place) for tag, place in members.items("tags")]
 
-    def _triggered_tags(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _triggered_tags(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text with tags, each of which begins with just one of the triggers, a string (see `_triggered`)."""
         known = ("type", "at_least_one", "stop_after_first", "excludes")
-        members = self._members(value, place, ("triggers", "tags"), known)
+        members = Members.of(value, place, ("triggers", "tags"), known)
         tags = []
-        for begin, rest, inner in self._tag_list(members["tags"], place.at("tags")):
+        for begin, rest, inner in self._tag_list(members):
             if not isinstance(begin, str):
                 inner.at("begin").fail(
                     "the begin of a tag with triggers must be a string", hint="use token_triggered_tags"
@@ -566,19 +426,19 @@ class _TagReader:
             tags.append((begin, rest, inner))
         return self._triggered(
             tags,
-            self._texts(members["triggers"], place.at("triggers")),
-            self._texts(members.get("excludes"), place.at("excludes"), may_be_empty=True),
+            members.texts("triggers"),
+            members.texts("excludes", may_be_empty=True),
             place,
-            at_least_one=self._flag(members, "at_least_one", place),
-            once=self._flag(members, "stop_after_first", place),
+            at_least_one=members.flag("at_least_one"),
+            once=members.flag("stop_after_first"),
         )
 
     def _triggered(
         self,
-        tags: list[tuple[str, Expression, _Inside]],
+        tags: list[tuple[str, Expression, Inside]],
         triggers: tuple[str, ...],
         excludes: tuple[str, ...],
-        place: _Inside,
+        place: Inside,
         *,
         at_least_one: bool,
         once: bool,
@@ -601,8 +461,7 @@ class _TagReader:
                     f"the begin {begin!r} starts with {len(matching)} of the triggers, not with one",
                     hint=f"triggers: {', '.join(map(repr, triggers))}",
                 )
-            pieces = mark(begin, sorted(name for name in self.controls if len(name) > 2 and name in begin))
-            head, is_control = pieces[0]
+            head, is_control = self._pieces(begin)[0]
             if is_control:
                 rules.append((Control(head), sequence(self._marked(begin[len(head) :]), rest)))
             else:
@@ -615,7 +474,7 @@ class _TagReader:
         self,
         rules: list[tuple[Control | Literal, Expression]],
         words: tuple[str, ...],
-        place: _Inside,
+        place: Inside,
         whole: Expression,
         *,
         at_least_one: bool,
@@ -639,13 +498,13 @@ class _TagReader:
             place.fail(error.message, hint=error.hint)
         return sequence(whole, text) if at_least_one else text
 
-    def _token_triggered_tags(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _token_triggered_tags(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text with tags, each of which begins with one of the trigger tokens."""
         known = ("type", "at_least_one", "stop_after_first", "exclude_tokens")
-        members = self._members(value, place, ("trigger_tokens", "tags"), known)
-        triggers = self._tokens(members["trigger_tokens"], place.at("trigger_tokens"))
+        members = Members.of(value, place, ("trigger_tokens", "tags"), known)
+        triggers = self._tokens(members, "trigger_tokens")
         rules = []
-        for begin, rest, inner in self._tag_list(members["tags"], place.at("tags")):
+        for begin, rest, inner in self._tag_list(members):
             if isinstance(begin, str):
                 inner.at("begin").fail(
                     "the begin of a tag with trigger tokens must be a token", hint="use triggered_tags"
@@ -655,57 +514,57 @@ class _TagReader:
             rules.append((begin, rest))
         return self._dispatched(
             rules,
-            (*self._excluded_tokens(members, place), *place.ends),
+            (*self._excluded_tokens(members), *place.ends),
             place,
             choice(*(sequence(begin, rest) for begin, rest in rules)),
-            at_least_one=self._flag(members, "at_least_one", place),
-            once=self._flag(members, "stop_after_first", place),
+            at_least_one=members.flag("at_least_one"),
+            once=members.flag("stop_after_first"),
         )
 
-    def _tags_with_separator(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _tags_with_separator(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read tags with a separator between them, and no other text; none, unless ``at_least_one``."""
         known = ("type", "at_least_one", "stop_after_first")
-        members = self._members(value, place, ("tags", "separator"), known)
-        tags = self._tag_list(members["tags"], place.at("tags"))
+        members = Members.of(value, place, ("tags", "separator"), known)
+        tags = self._tag_list(members)
         one = choice(
             *(sequence(begin if not isinstance(begin, str) else self._marked(begin), rest) for begin, rest, _ in tags)
         )
-        separator = self._marked(self._text(members["separator"], place.at("separator")))
-        if not self._flag(members, "stop_after_first", place):
+        separator = self._marked(members.text("separator"))
+        if not members.flag("stop_after_first"):
             one = sequence(one, Repeat(sequence(separator, one), 0, None))
-        return one if self._flag(members, "at_least_one", place) else Repeat(one, 0, 1)
+        return one if members.flag("at_least_one") else Repeat(one, 0, 1)
 
-    def _pairs(self, value: Any, place: _Inside) -> list[tuple[Any, Expression]]:
+    def _pairs(self, members: Members) -> list[tuple[Any, Inside, Expression]]:
+        """Return the rules of an object: for each its trigger, the location of the rule, and its format."""
         pairs = []
-        for number, pair in enumerate(self._list(value, place)):
+        for pair, place in members.items("rules"):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                place.at(number).fail("expected a pair of a trigger and a format")
-            pairs.append((pair[0], self._format(pair[1], place.at(number, 1))))
+                place.fail("expected a pair of a trigger and a format")
+            pairs.append((pair[0], place, self._format(pair[1], place.at(1))))
         return pairs
 
-    def _dispatch(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _dispatch(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text in which each trigger, a string, is followed by its format. Of a trigger with control tokens
         in it, the part up to the first one (or that token) triggers; the rest belongs to what follows."""
-        members = self._members(value, place, ("rules",), ("type", "loop", "excludes"))
+        members = Members.of(value, place, ("rules",), ("type", "loop", "excludes"))
         rules: list[tuple[Control | Literal, Expression]] = []
-        for number, (trigger, part) in enumerate(self._pairs(members["rules"], place.at("rules"))):
-            (text,) = self._texts([trigger], place.at("rules", number))
+        for trigger, inner, part in self._pairs(members):
+            text = text_of(trigger, inner.at(0))
+            if not text:
+                inner.at(0).fail("the string is empty")
             (head, is_control), *rest = mark(text, sorted(name for name in self.controls if name in text))
             following = self._marked("".join(piece for piece, _ in rest))
             rules.append((Control(head) if is_control else Literal(head), sequence(following, part)))
-        words = self._texts(members.get("excludes"), place.at("excludes"), may_be_empty=True)
-        once = not self._flag(members, "loop", place, default=True)
+        words = members.texts("excludes", may_be_empty=True)
+        once = not members.flag("loop", default=True)
         return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
 
-    def _token_dispatch(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+    def _token_dispatch(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text in which each trigger, a token, is followed by its format."""
-        members = self._members(value, place, ("rules",), ("type", "loop", "exclude_tokens"))
-        rules = [
-            (self._token(trigger, place.at("rules", number, 0)), part)
-            for number, (trigger, part) in enumerate(self._pairs(members["rules"], place.at("rules")))
-        ]
-        words = tuple(self._excluded_tokens(members, place))
-        once = not self._flag(members, "loop", place, default=True)
+        members = Members.of(value, place, ("rules",), ("type", "loop", "exclude_tokens"))
+        rules = [(self._token(trigger, inner.at(0)), part) for trigger, inner, part in self._pairs(members)]
+        words = tuple(self._excluded_tokens(members))
+        once = not members.flag("loop", default=True)
         return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
 
 
@@ -716,7 +575,7 @@ def _moved(error: ToolGrammarError, pointer: str) -> ToolGrammarError:
     return type(error)(error.message, hint=error.hint, place=place, **more)
 
 
-_FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], _Inside], Expression]] = {
+_FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], Inside], Expression]] = {
     "const_string": _TagReader._const_string,
     "json_schema": _TagReader._json_schema,
     "qwen_xml_parameter": _TagReader._qwen_xml_parameter,
@@ -725,9 +584,9 @@ _FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], _Inside], Expressio
     "regex": _TagReader._regex,
     "sequence": _TagReader._sequence,
     "or": _TagReader._or,
-    "optional": _TagReader._optional,
-    "plus": _TagReader._plus,
-    "star": _TagReader._star,
+    "optional": lambda reader, value, place: Repeat(reader._content(value, place), 0, 1),
+    "plus": lambda reader, value, place: Repeat(reader._content(value, place), 1, None),
+    "star": lambda reader, value, place: Repeat(reader._content(value, place), 0, None),
     "repeat": _TagReader._repeat,
     "tag": _TagReader._tag,
     "triggered_tags": _TagReader._triggered_tags,

@@ -10,7 +10,7 @@ import pytest
 
 from toolgrammar.core import Grammar, GrammarError, SchemaError, ToolGrammarError, Vocabulary
 from toolgrammar.core.grammar.sampling import random_text
-from toolgrammar.core.text_grammars.structural_tags import STYLES
+from toolgrammar.core.text_grammars.tag_styles import STYLES
 
 from .peers import xgrammar
 

@@ -1,0 +1,113 @@
+"""Members of the objects of a structural tag, each read as its type, with errors at its location."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from ..errors import GrammarError, Place
+from ..json import escape
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The place of a format.
+
+    Attributes:
+        pointer: JSON pointer of the format.
+        ends: the texts that end the innermost tag around it.
+        depth: the number of formats around it.
+    """
+
+    pointer: str = ""
+    ends: tuple[str, ...] = ()
+    depth: int = 0
+
+    def at(self, *keys: str | int) -> Inside:
+        """Return the place of a part of the format."""
+        pointer = self.pointer + "".join(f"/{escape(str(key))}" for key in keys)
+        return replace(self, pointer=pointer)
+
+    def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
+        """Raise an error at this location."""
+        raise GrammarError(message, hint=hint, place=Place(pointer=self.pointer))
+
+
+@dataclass(frozen=True)
+class Members:
+    """The members of an object.
+
+    Attributes:
+        values: their values, by name.
+        place: the location of the object.
+    """
+
+    values: Mapping[str, Any]
+    place: Inside
+
+    @classmethod
+    def of(cls, value: Any, place: Inside, required: Iterable[str], more: Iterable[str] = ()) -> Members:
+        """Return an object, checked: it has all ``required`` members, and no others than these and ``more``."""
+        if not isinstance(value, Mapping):
+            place.fail(f"expected an object, not {type(value).__name__}")
+        for name in required:
+            if name not in value:
+                place.fail(f"the member {name!r} is missing")
+        for name in value:
+            if name not in required and name not in more:
+                known = ", ".join([*required, *more])
+                place.at(name).fail(f"the member {name!r} is not known", hint=f"known here: {known}")
+        return cls(value, place)
+
+    def get(self, name: str) -> tuple[Any, Inside]:
+        """Return a value (None: there is none) and its location."""
+        return self.values.get(name), self.place.at(name)
+
+    def items(self, name: str) -> Iterator[tuple[Any, Inside]]:
+        """Yield the items of an array with at least one, each with its location."""
+        return items_of(*self.get(name))
+
+    def text(self, name: str) -> str:
+        """Return a string."""
+        return text_of(*self.get(name))
+
+    def texts(self, name: str, *, may_be_empty: bool = False) -> tuple[str, ...]:
+        """Return an array of strings that are not empty."""
+        value, place = self.get(name)
+        if may_be_empty and (value is None or list(value) == []):
+            return ()
+        texts = tuple(text_of(text, inner) for text, inner in items_of(value, place))
+        if "" in texts:
+            place.at(texts.index("")).fail("the string is empty")
+        return texts
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false."""
+        value = self.values.get(name, default)
+        if not isinstance(value, bool):
+            self.place.at(name).fail("expected true or false")
+        return value
+
+    def count(self, name: str) -> int | None:
+        """Return a bound; None if there is none."""
+        value, place = self.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or value != int(value) or value < 0:
+            place.fail("expected an integer that is not negative, or null")
+        return int(value)
+
+
+def items_of(value: Any, place: Inside) -> Iterator[tuple[Any, Inside]]:
+    """Return the items of an array with at least one, each with its location."""
+    if not isinstance(value, (list, tuple)) or not value:
+        place.fail("expected an array with at least one item")
+    return ((item, place.at(number)) for number, item in enumerate(value))
+
+
+def text_of(value: Any, place: Inside) -> str:
+    """Return a string."""
+    if not isinstance(value, str):
+        place.fail(f"expected a string, not {type(value).__name__}")
+    return value
