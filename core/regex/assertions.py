@@ -46,6 +46,8 @@ from .syntax import (
     WordBoundary,
     boundary,
     fold,
+    is_everywhere,
+    looks_ahead,
 )
 
 #: Maximum number of parts of a pattern, each counted once for each repetition.
@@ -233,7 +235,7 @@ class _AssertionCompiler:
         """Return the texts after a position at which a match of a tree ends: those after which the derivative of the
         tree, anchored nowhere, has the empty string. If the tree looks ahead, a mark in the text stands for the
         position."""
-        if _is_everywhere(body):
+        if is_everywhere(body):
             return self.closed(self.anything)
         if body.longest == 0:
             return self.guard(body)
@@ -242,7 +244,7 @@ class _AssertionCompiler:
         if isinstance(body, Seq) and body.items[-1].longest == 0:
             return self.joined(self.both, [self._behind(Seq(body.items[:-1])), self.guard(body.items[-1])])
         tree = Seq((ANYTHING, body))
-        if not _looks_ahead(body):
+        if not looks_ahead(body):
             return self._number(_Behind(_AssertionCompiler(self.terms, tree, self.marks).language(self.marked), None))
         mark = term_kinds.SURROGATES + len(self.marks)
         reader = _AssertionCompiler(self.terms, tree, (*self.marks, mark))
@@ -318,10 +320,6 @@ class _AssertionCompiler:
         if isinstance(node, Repeat) and not node.item.is_nullable:
             return terms.repeat(self.term(node.item), 1, node.max)
         return terms.and_([self.term(node), terms.not_(terms.EPSILON)])
-
-    def chars(self, charset: CharSet) -> int:
-        """Return the strings of one character of a set, after any marks."""
-        return self.terms.seq(self.marked, self.terms.chars(charset))
 
     def complement(self, term: int) -> int:
         """Return the complement of a term. Of simple ones, such as a last character in a set, it is written without a
@@ -464,7 +462,7 @@ class _AssertionCompiler:
             raise TypeError(f"no part of a pattern: {node}")
         if not node.ahead:
             guard = self.behind(node)
-        elif _is_everywhere(node.item):
+        elif is_everywhere(node.item):
             guard = self.closed(self.anything)
         else:
             depth, self.depth = self.depth, 0
@@ -481,8 +479,8 @@ class _AssertionCompiler:
             ranges: dict[int, list[tuple[int, int]]] = {}
             for (start, target), (stop, _) in zip(row, (*row[1:], (term_kinds.END, ())), strict=True):
                 ranges.setdefault(rest.at(target), []).append((start, stop - 1))
-            parts = [terms.seq(self.chars(charset & CharSet(of)), follows) for follows, of in ranges.items()]
-            return terms.alt(parts)
+            of_chars = [(terms.chars(charset & CharSet(of)), follows) for follows, of in ranges.items()]
+            return terms.alt([terms.sequence([self.marked, chars, follows]) for chars, follows in of_chars])
 
         terms = self.terms
         return _Rest(language, rest.behinds, rest.behinds)
@@ -580,9 +578,6 @@ class _AssertionCompiler:
             past = tuple([state for state in past if state[0] in behinds])
             return self.equations.variable((number, left, past), body) if is_long else body()
 
-        def no_more(past: Past) -> int:
-            return rest.at(past)
-
         def some_more(left: int) -> Callable[[Past], int]:
             return lambda past: self.either([rest.at(past), one_more(left, past)])
 
@@ -597,7 +592,7 @@ class _AssertionCompiler:
         def must_go(left: int) -> Callable[[Past], int]:
             return lambda past: all_more(left, past, levels[optional].at(past))
 
-        levels.append(_Rest(some_more(0) if is_endless else no_more, behinds, behinds))
+        levels.append(_Rest(some_more(0) if is_endless else rest.at, behinds, behinds))
         levels += [_Rest(some_more(left), behinds, behinds) for left in range(1, optional + 1)]
         levels += [_Rest(must_go(left), behinds, behinds) for left in range(optional + 1, top + 1)]
 
@@ -613,30 +608,3 @@ class _AssertionCompiler:
                 _Rest(lambda past: self.equations.solve(more.at(past)), behinds, behinds),
             )
         return loop
-
-
-def _is_everywhere(node: Regex) -> bool:
-    """Return True if a tree plainly matches the empty string, whatever is around it. False: it may or may not."""
-
-    def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        """Return whether the node matches the empty text at a position where its parts do as ``parts`` says."""
-        if isinstance(node, Seq):
-            return all(parts)
-        if isinstance(node, Alt):
-            return any(parts)
-        if isinstance(node, Repeat):
-            return node.min == 0 or parts[0]
-        if isinstance(node, Look):
-            return parts[0] and not node.negated
-        return isinstance(node, Empty)
-
-    return fold(node, combine)
-
-
-def _looks_ahead(node: Regex) -> bool:
-    """Return True if a tree has an assertion about what follows."""
-
-    def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        return any(parts) or isinstance(node, (End, WordBoundary)) or (isinstance(node, Look) and node.ahead)
-
-    return fold(node, combine)

@@ -233,3 +233,30 @@ def line_anchor(character: str, terminators: CharSet) -> Regex:
 def in_a_row(items: Sequence[Regex]) -> Regex:
     """Return items one after the other, not simplified."""
     return EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items))
+
+
+def is_everywhere(node: Regex) -> bool:
+    """Return True if a tree plainly matches the empty string, whatever is around it. False: it may or may not."""
+
+    def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        """Return whether the node matches the empty text at a position where its parts do as ``parts`` says."""
+        if isinstance(node, Seq):
+            return all(parts)
+        if isinstance(node, Alt):
+            return any(parts)
+        if isinstance(node, Repeat):
+            return node.min == 0 or parts[0]
+        if isinstance(node, Look):
+            return parts[0] and not node.negated
+        return isinstance(node, Empty)
+
+    return fold(node, combine)
+
+
+def looks_ahead(node: Regex) -> bool:
+    """Return True if a tree has an assertion about what follows."""
+
+    def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        return any(parts) or isinstance(node, (End, WordBoundary)) or (isinstance(node, Look) and node.ahead)
+
+    return fold(node, combine)
