@@ -10,6 +10,7 @@ COMPILED = (
     "compiled.arrays",
     "compiled.int_map",
     "language.frontier",
+    "language.node_search",
     "language.node_store",
     "language.nodes",
     "language.term_store",

@@ -49,7 +49,6 @@ cdef class NodeStore:
     cdef int _same_words(self, int one, int end, int other, int stop) except -1
     cdef int _make(self, int kind, int a, int b, int c) except -1
     cpdef int literal(self, bytes data) except -1
-    cdef int _literal(self, bytes data) except -1
     cdef bytes _bytes(self, int node)
     cpdef int text(self, int term) except -1
     cpdef int json_string(self, int term) except -1

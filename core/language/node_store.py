@@ -215,13 +215,7 @@ class NodeStore:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def literal(self, data: bytes) -> cython.int:
-        """Return the language of exactly ``data``."""
-        return self._literal(data)
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _literal(self, data: bytes) -> cython.int:
-        """Do `literal`; equal bytes are one node, and no bytes are EPSILON."""
+        """Return the language of exactly ``data``; equal bytes are one node, and no bytes are EPSILON."""
         found = self._literals.get(data)
         if found is not None:
             return found
@@ -321,7 +315,7 @@ class NodeStore:
         if cell(self, follows, node_kinds.KIND) != node_kinds.LITERAL:
             return -1
         more: bytes = self._bytes(follows)
-        return self._literal(data + more) if len(data) + len(more) <= node_kinds.MAX_JOINED else -1
+        return self.literal(data + more) if len(data) + len(more) <= node_kinds.MAX_JOINED else -1
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
@@ -491,7 +485,7 @@ class NodeStore:
         if end == first:
             return node_kinds.EMPTY
         if end == first + 1:
-            return self._seq(self._literal(self._words.pop()), self._follows[first])
+            return self._seq(self.literal(self._words.pop()), self._follows[first])
         before: cython.int = self._count
         node = self._list(first, end, 0)
         if self._count == before:  # the list exists already
