@@ -296,6 +296,15 @@ class ToolSet(Execution):
         if demanded and not any(name in self._offered() for name in demanded):
             raise not_offered([self._tools[name] for name in demanded], self._messages or ())
 
+    def require_conversation(self, tool: str | None = None) -> None:
+        """Raise a PolicyError if its calls are under a policy, and it is in no conversation."""
+        if self._policy is not None and self._messages is None:
+            raise PolicyError(
+                "a call under a policy is checked in its conversation",
+                hint="give it: tools.in_conversation(messages), or call(call, policy=..., messages=...)",
+                place=Place(tool=tool),
+            )
+
     # -- as a collection ---------------------------------------------------------------------------------------
 
     @property
@@ -709,12 +718,7 @@ class ToolSet(Execution):
             raise unknown_tool(call.name, self.names)
         if call.error is not None and call.fault is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
-        if self._policy is not None and self._messages is None:
-            raise PolicyError(
-                "a call under a policy is checked in its conversation",
-                hint="give it: tools.in_conversation(messages), or call(call, policy=..., messages=...)",
-                place=Place(tool=call.name),
-            )
+        self.require_conversation(call.name)
         try:
             self._checker(call.name).check(call.arguments)
         except InvalidArgumentsError as error:

@@ -43,7 +43,12 @@ from .answers import (
     require_executable as require_executable,
     require_whole as require_whole,
 )
-from .engines import require_settled as require_settled, schemas_in as schemas_in
+from .engines import (
+    require_no_policy as require_no_policy,
+    require_settled as require_settled,
+    schemas_in as schemas_in,
+    settled as settled,
+)
 from .errors import (
     REQUEST_ERRORS as REQUEST_ERRORS,
     ErrorTable as ErrorTable,

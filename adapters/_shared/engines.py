@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolgrammar.core.errors import Place, UnsupportedSchemaError
+from toolgrammar.core.errors import Place, PolicyError, UnsupportedSchemaError
 from toolgrammar.core.live import LiveSchema
+from toolgrammar.tools import ToolSet
+
+from .options import require_nobody
 
 #: The remedy for each keyword.
 _CALLABLE = (
@@ -18,6 +21,28 @@ _CONVERSATION = (
     "resolve it before: ToolSet(tools).in_conversation(messages).to_openai(bound=True) for tools, "
     "toolgrammar.core.of_conversation(schema, messages) for a schema"
 )
+
+
+def settled(tools: ToolSet) -> list[dict[str, Any]]:
+    """Return tools as OpenAI-style dicts that say all that holds for their calls.
+
+    Raises:
+        PolicyError: they have a policy and no conversation, or the policy lets a person confirm calls.
+    """
+    if tools.policy is not None:
+        require_nobody(tools.policy, "a client of the engine")
+        tools.require_conversation()
+    return tools.to_openai(bound=True)
+
+
+def require_no_policy(extra: Mapping[str, Any] | None) -> None:
+    """Raise a PolicyError if a request has a field that an engine would ignore: its policy."""
+    if extra and extra.get("policy") is not None:
+        raise PolicyError(
+            "a request of the engine has no field 'policy'",
+            hint="ask with load_model('vllm:MODEL@http://...'), or send envelope(ToolSet(...).under(policy)"
+            ".in_conversation(messages)) as structured_outputs.grammar",
+        )
 
 
 def require_settled(schema: Any, tool: str | None = None) -> None:

@@ -73,7 +73,7 @@ class Wanted:
 
 
 def envelope(
-    tools: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]] | ToolSet,
     *,
     tool_choice: Any = "auto",
     parallel_tool_calls: bool = True,
@@ -84,7 +84,7 @@ def envelope(
     """Return the envelope of a request, for ``structured_outputs.grammar``.
 
     Args:
-        tools: OpenAI-style dicts.
+        tools: OpenAI-style dicts, or a tool set, as it is in its conversation and under its policy.
         tool_choice: ``"auto"``, ``"required"``, ``"none"``, a tool's name, or OpenAI's dict of a choice.
         parallel_tool_calls: several calls in a turn.
         format: the wire format; None: the one that the chat template of the served model shows.
@@ -94,7 +94,10 @@ def envelope(
 
     Raises:
         GrammarError: a tool or the schema is no JSON, or nested too deeply.
+        PolicyError: the tools have a policy and no conversation, or the policy lets a person confirm calls.
     """
+    if isinstance(tools, ToolSet):
+        tools = _shared.settled(tools)
     given = {
         "tools": list(tools),
         "tool_choice": tool_choice,

@@ -51,8 +51,9 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         """Return the request with its tools in an envelope; one that brings a grammar of its own is left as it is.
 
         Raises:
-            ValueError: the choice or a tool cannot be taken.
+            ValueError: the choice or a tool cannot be taken, or there is a policy beside them.
         """
+        _shared.require_no_policy(getattr(request, "model_extra", None))
         if not self._tools or request.tool_choice == "none":
             return request
         given = request.extract_structured_outputs()

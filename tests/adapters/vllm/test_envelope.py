@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from toolgrammar.adapters._shared import require_no_policy
 from toolgrammar.adapters.vllm import envelope
 from toolgrammar.adapters.vllm.envelope import Tokens, in_conversation, is_envelope, read_envelope, refusal, wanted
-from toolgrammar.core import Grammar
-from toolgrammar.core.errors import GrammarError, LiveValuesError, ToolGrammarError
+from toolgrammar.core import Grammar, Message
+from toolgrammar.core.errors import GrammarError, LiveValuesError, PolicyError, ToolGrammarError
+from toolgrammar.tools import ToolSet
 
 TOOLS = [
     {
@@ -44,6 +46,24 @@ def test_what_an_envelope_allows(options: dict[str, Any], taken: list[str], refu
     grammar = read_envelope(envelope(TOOLS, format="hermes", **options), Tokens()).grammar
     assert all(grammar.matches(text) for text in taken)
     assert not any(grammar.matches(text) for text in refused)
+
+
+def test_tools_under_a_policy() -> None:
+    """A tool set says what its policy allows in the conversation; an envelope that could not hold it is an error, and
+    so is a policy beside the tools, which the engine would ignore."""
+    tools, turn = ToolSet(TOOLS), [Message("user", "One of 7.")]
+    under = tools.under({"tools": {"one": {"n": "user"}}})
+    grammar = read_envelope(envelope(under.in_conversation(turn), format="hermes"), Tokens()).grammar
+    assert grammar.matches(call("one", 7)) and not grammar.matches(call("one", 8)) and not grammar.matches(call("two"))
+    for wrong in (under, tools.under({"tools": {"one": "ask"}}).in_conversation(turn)):
+        with pytest.raises(PolicyError):
+            envelope(wrong)
+    assert envelope(tools) == envelope(tools.to_openai())
+    require_no_policy({"other": 1})
+    with pytest.raises(PolicyError, match="policy"):
+        require_no_policy({"policy": {"tools": {}}})
+    tag = under.in_conversation(turn).to_structural_tag("hermes", tool_choice="one")
+    assert [Grammar.from_structural_tag(tag).matches(call("one", n)) for n in (7, 8)] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,23 @@ def test_values_of_the_conversation_are_in_the_envelope(serve: Any, complete: An
         model.generate("Cancel it.", params)
 
 
+def test_a_policy_is_in_the_envelope(serve: Any, complete: Any) -> None:
+    """The plug-in enforces it, the prompt shows nothing of it, calls that a person confirms are marked, and an answer
+    of a server that did not hold to it is an error."""
+    policy = {"tools": {"look": {"city": ["user", "ask"]}}}
+    server = serve(*(complete(None, ("look", {"city": city})) for city in ("Oslo", "Bergen", "Rome")), plugin=True)
+    model, turn = server.model(server="vllm"), [Message("user", "The weather in Oslo.")]
+    asked = [model.generate(turn, tools=TOOLS, policy=policy).tool_calls[0].ask for _ in range(2)]
+    assert asked == [(), ("/city",)]
+    with pytest.raises(ToolCallError, match="policy"):
+        model.generate(turn, tools=TOOLS, policy={"tools": {"look": {"city": "user"}}})
+    bodies = server.asked[:3]
+    grammar = read_envelope(bodies[2]["structured_outputs"]["grammar"], Tokens()).grammar
+    for city, is_right in (("Oslo", True), ("Rome", False)):
+        assert grammar.matches(get_format("hermes").render("", [ToolCall("", "look", {"city": city})])) is is_right
+    assert bodies[2]["tools"] == TOOLS.to_openai(closed=True)
+
+
 def test_an_answer_of_the_conversation_is_enforced(serve: Any, complete: Any) -> None:
     """The schema has the texts, as a grammar in a string."""
 
