@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any
@@ -121,32 +121,39 @@ def fuzz(
     Raises:
         ToolCallError: the server does not start, or has no tool of a name.
     """
-    run = _Run(target, time.monotonic() + seconds, calls, seed)
+    is_lost = False
+
+    def ask(tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
+        nonlocal is_lost
+        if is_lost:
+            target.open()
+        kind, said = target.ask(tool, arguments, is_valid)
+        is_lost = kind in ("crash", "hang")
+        return kind, said
+
+    end = time.monotonic() + seconds
     try:
         tools = target.open()
         unknown = sorted(set(names) - {tool.name for tool in tools})
         if unknown:
-            raise ToolCallError(
-                f"the server has no tool {unknown[0]!r}", hint=f"it has {', '.join(t.name for t in tools)}"
-            )
+            hint = f"it has {', '.join(tool.name for tool in tools)}"
+            raise ToolCallError(f"the server has no tool {unknown[0]!r}", hint=hint)
+        reports = []
+        for tool in tools:
+            reports.append(report := FuzzedTool(tool.name))
+            if names and tool.name not in names:
+                report.left_out = "another tool was asked for"
+            elif not names and not destructive and not target.is_harmless(tool):
+                report.left_out = "it may destroy something"
+            else:
+                try:
+                    _Calls(tool, target, ask, end, report).make(calls, seed)
+                except ToolGrammarError as error:
+                    report.left_out = error.message
         skipped = [FuzzedTool(each.place.tool or "(unnamed)", left_out=each.message) for each in tools.skipped]
-        return FuzzReport((*(_fuzzed(run, tool, names, destructive) for tool in tools), *skipped))
+        return FuzzReport((*reports, *skipped))
     finally:
         target.close()
-
-
-def _fuzzed(run: _Run, tool: Tool, names: Collection[str], destructive: bool) -> FuzzedTool:
-    report = FuzzedTool(tool.name)
-    if names and tool.name not in names:
-        report.left_out = "another tool was asked for"
-    elif not names and not destructive and not run.target.is_harmless(tool):
-        report.left_out = "it may destroy something"
-    else:
-        try:
-            run.call_all(tool, report)
-        except ToolGrammarError as error:
-            report.left_out = f"{error.message}"
-    return report
 
 
 def _edited(calls: list[Any]) -> Iterator[Any]:
@@ -183,108 +190,101 @@ def _begun(grammar: Grammar, name: str, start: str, value: Any) -> Any:
     return found if len(json.dumps(found)) < len(json.dumps(value)) else value
 
 
-class _Run:
-    """Calls with an end in time, on a connection that is opened again when it was lost."""
+class _Calls:
+    """Calls of one tool with an end in time.
 
-    def __init__(self, target: Target, end: float, calls: int, seed: int) -> None:
-        self.target = target
-        self._end = end
-        self._calls = calls
-        self._seed = seed
-        self._is_lost = False
+    Args:
+        tool: the tool.
+        target: what tells which calls arrive as valid.
+        ask: makes a call: `Target.ask`, on a connection that is opened again when it was lost.
+        end: of the run.
+        report: where the results go.
+    """
 
-    def call_all(self, tool: Tool, report: FuzzedTool) -> None:
-        """Call a tool at all borders of its schema."""
-        grammar = Grammar.from_json_schema(tool.parameters, additional_properties=False)
-        judge = Validator(tool.parameters)
-        most = max(self._calls // 2, 1)
-        inside = self._sent(tool, judge, grammar.examples(most, self._seed), True)
-        seen: set[str] = set()
-        taken = self._call_each(tool, judge, report, inside, seen, True)
-        if not report.left_out:
+    def __init__(
+        self,
+        tool: Tool,
+        target: Target,
+        ask: Callable[[Tool, dict[str, Any], bool], tuple[FailureKind | None, str]],
+        end: float,
+        report: FuzzedTool,
+    ) -> None:
+        self._tool, self._target, self._ask, self._end, self._report = tool, target, ask, end, report
+        self._judge = Validator(tool.parameters)
+
+    def make(self, calls: int, seed: int) -> None:
+        """Call the tool at all borders of its schema."""
+        grammar = Grammar.from_json_schema(self._tool.parameters, additional_properties=False)
+        most = max(calls // 2, 1)
+        inside = self._sent(grammar.examples(most, seed), True)
+        taken = self._call_each(inside, True)
+        if not self._report.left_out:
             # What the standard takes may be taken: unknown members of open objects, and any text for a format.
-            outside = self._sent(tool, judge, grammar.counterexamples(2 * most, self._seed), False)
+            outside = self._sent(grammar.counterexamples(2 * most, seed), False)
             # A server that refuses the rest of a call does not see the edit: make it in a call that was taken.
             wanted = {each.shows for each in outside}
-            near = self._sent(tool, judge, (each for each in _edited(taken) if each.shows in wanted), False)
+            near = self._sent((each for each in _edited(taken) if each.shows in wanted), False)
             better = {each.shows: each for each in reversed(near)}
             outside = [better.get(each.shows, each) for each in outside]
-            self._call_each(tool, judge, report, outside[: self._calls - len(inside)], seen, False)
+            self._call_each(outside[: calls - len(inside)], False)
 
-    def _call_each(
-        self, tool: Tool, judge: Validator, report: FuzzedTool, calls: list[Any], seen: set[str], is_valid: bool
-    ) -> list[Any]:
+    def _sent(self, examples: Iterable[Any], is_valid: bool) -> list[Any]:
+        """Return the examples that are calls, and arrive as valid or as invalid."""
+        calls = ((each, json.loads(each.text)) for each in examples)
+        return [each for each, value in calls if isinstance(value, dict) and self._arrives(value) is is_valid]
+
+    def _arrives(self, arguments: dict[str, Any]) -> bool | None:
+        return self._target.verdict(self._tool, self._judge, arguments)
+
+    def _call_each(self, calls: list[Any], is_valid: bool) -> list[Any]:
         """Make calls, the shortest first, and return those that were answered without an error."""
-        taken = []
+        taken, report = [], self._report
         for each in sorted(calls, key=lambda each: len(each.text)):
             if time.monotonic() > self._end:
                 report.left_out = "the time was over"
                 break
-            kind, reason = self._outcome(tool, json.loads(each.text), is_valid)
+            arguments = json.loads(each.text)
+            kind, reason = self._ask(self._tool, arguments, is_valid)
             report.calls += is_valid
             report.refusable += not is_valid
             report.errors += is_valid and kind is None and reason != ""
             if kind is not None:
-                failure = FuzzFailure(kind, json.loads(each.text), each.shows, reason)
-                self._add(tool, judge, report, seen, failure, is_valid)
+                self._add(FuzzFailure(kind, arguments, each.shows, reason), is_valid)
             elif not reason:
                 taken.append(each)
         return taken
 
-    def _sent(self, tool: Tool, judge: Validator, examples: Iterable[Any], is_valid: bool) -> list[Any]:
-        """Return the examples that are calls, and arrive as valid or as invalid."""
-        calls = ((each, json.loads(each.text)) for each in examples)
-        return [
-            each
-            for each, arguments in calls
-            if isinstance(arguments, dict) and self.target.verdict(tool, judge, arguments) is is_valid
-        ]
-
-    def _add(
-        self, tool: Tool, judge: Validator, report: FuzzedTool, seen: set[str], failure: FuzzFailure, is_valid: bool
-    ) -> None:
+    def _add(self, failure: FuzzFailure, is_valid: bool) -> None:
         """Keep a failure, by a smallest call, unless it is known."""
-        kind = failure.kind
-        alike = sum(each.kind == kind for each in report.failures)
-        if alike >= MAX_FAILURES or (alike and failure.shows == "random"):
-            report.more += 1
+        alike = [each for each in self._report.failures if each.kind == failure.kind]
+        if len(alike) >= MAX_FAILURES or (alike and failure.shows == "random"):
+            self._report.more += 1
             return
-        arguments, reason = self._smaller(tool, judge, failure, is_valid)
-        text = json.dumps([kind, arguments], sort_keys=True)
-        if text not in seen:
-            seen.add(text)
-            if kind == "accepted":
-                reason = next(judge.violations(arguments), reason)
-            report.failures.append(FuzzFailure(kind, arguments, failure.shows, reason))
+        smallest = self._smaller(failure, is_valid)
+        # True is no 1 here.
+        if json.dumps(smallest.arguments, sort_keys=True) not in (
+            json.dumps(each.arguments, sort_keys=True) for each in alike
+        ):
+            self._report.failures.append(smallest)
 
-    def _smaller(
-        self, tool: Tool, judge: Validator, failure: FuzzFailure, is_valid: bool
-    ) -> tuple[dict[str, Any], str]:
-        """Return the arguments of a failure, with as few and as short members as fail like this, and what was
-        answered."""
-        arguments, reason, kind = failure.arguments, failure.reason, failure.kind
-        tries = {"hang": 3, "crash": 20}.get(kind, MAX_SHRINKS)  # after these the server starts again
-        grammar = Grammar.from_json_schema(tool.parameters, additional_properties=False, property_order="any")
+    def _smaller(self, failure: FuzzFailure, is_valid: bool) -> FuzzFailure:
+        """Return a failure by a call with as few and as short members as fail like this."""
+        tries = {"hang": 3, "crash": 20}.get(failure.kind, MAX_SHRINKS)  # after these the server starts again
+        grammar = Grammar.from_json_schema(self._tool.parameters, additional_properties=False, property_order="any")
         tried: set[str] = set()
-        pending = _shorter(grammar, arguments)
+        pending = _shorter(grammar, failure.arguments)
         while tries and time.monotonic() < self._end and (fewer := next(pending, None)) is not None:
             text = json.dumps(fewer)
-            if text not in tried and self.target.verdict(tool, judge, fewer) is is_valid:
+            if text not in tried and self._arrives(fewer) is is_valid:
                 tried.add(text)
                 tries -= 1
                 try:
-                    found, said = self._outcome(tool, fewer, is_valid)
+                    kind, reason = self._ask(self._tool, fewer, is_valid)
                 except ToolCallError:  # the server does not start again: the next call says so
                     break
-                if found == kind:
-                    arguments, reason, pending = fewer, said, _shorter(grammar, fewer)
-        return arguments, reason
-
-    def _outcome(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
-        """Return what is wrong with the answer to a call, or None, and what was said."""
-        if self._is_lost:
-            self.target.open()
-            self._is_lost = False
-        kind, said = self.target.ask(tool, arguments, is_valid)
-        self._is_lost = kind in ("crash", "hang")
-        return kind, said
+                if kind == failure.kind:
+                    failure = replace(failure, arguments=fewer, reason=reason)
+                    pending = _shorter(grammar, fewer)
+        if failure.kind == "accepted":
+            failure = replace(failure, reason=next(self._judge.violations(failure.arguments), failure.reason))
+        return failure
