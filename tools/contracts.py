@@ -8,7 +8,7 @@ schemas are compared as a tool set reads them, so closed by default (see `close_
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -109,9 +109,6 @@ class ToolChanges(Sequence[ToolChange]):
     def __len__(self) -> int:
         return len(self.changes)
 
-    def __iter__(self) -> Iterator[ToolChange]:
-        return iter(self.changes)
-
     @property
     def compatible(self) -> bool | None:
         """True if every old call still works and every result is as before, False if something breaks; None: nothing
@@ -168,12 +165,9 @@ def compared_contracts(old: Iterable[Contract], new: Iterable[Contract], *, form
         if name in after:
             changes.append(_change(contract, after[name], formats))
             continue
-        same = (other for other in added if _are_same(contract, other))
-        found = next(same, None)
-        reason = "the tool is gone" if found is None else f"the tool is called {found.name} now"
-        changes.append(
-            ToolChange(name, "removed", (Broken("call", None, reason),), renamed=None if found is None else found.name)
-        )
+        renamed = next((other.name for other in added if _are_same(contract, other)), None)
+        reason = "the tool is gone" if renamed is None else f"the tool is called {renamed} now"
+        changes.append(ToolChange(name, "removed", (Broken("call", None, reason),), renamed=renamed))
     return ToolChanges((*changes, *(ToolChange(contract.name, "added") for contract in added)))
 
 
@@ -181,62 +175,57 @@ def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
     """Return what became of one tool."""
     calls = _Side(old.kind, old.arguments, new.arguments, formats)
     sides = [calls]
-    breaks = [*calls.breaks]
+    breaks: list[Broken] = []
     if old.result is not None and new.result is None:
         breaks.append(Broken("result", None, "its results have no schema any more"))
     elif old.result is not None:
         # Results are covariant: a new result that the old schema refuses breaks callers, so the sides are swapped.
         sides.append(_Side("result", new.result, old.result, formats))
-        breaks += sides[1].breaks
-    undecided = [error for side in sides for error in side.undecided]
+    breaks = [*(side.breaks for side in sides if side.breaks is not None), *breaks]
+    undecided = tuple(side.undecided for side in sides if side.undecided is not None)
     is_same = all(side.is_same for side in sides)
     verdict: Verdict = "breaks" if breaks else "undecided" if undecided else "same" if is_same else "compatible"
-    return ToolChange(new.name, verdict, tuple(breaks), calls.gains, tuple(undecided))
+    return ToolChange(new.name, verdict, tuple(breaks), calls.gains, undecided)
 
 
 class _Side:
-    """A comparison of calls or of results.
+    """A comparison of calls, of results, or of values.
 
     Attributes:
-        breaks: a value of the first schema that is none of the second, in a list; empty if none is known.
+        breaks: a value of the first schema that is none of the second; None: none is known.
         gains: a value of the second that is none of the first, as JSON; None: none is known.
-        undecided: why it is not decided whether there is one of the first kind, in a list.
+        undecided: why it is not decided whether there is one of the first kind; None: it is.
         is_same: there are neither.
     """
 
+    breaks: Broken | None = None
+    gains: str | None = None
+    undecided: ToolGrammarError | None = None
+    is_same = False
+
     def __init__(self, kind: Kind, first: Any, second: Any, formats: bool) -> None:
-        self.breaks: list[Broken] = []
-        self.gains: str | None = None
-        self.undecided: list[ToolGrammarError] = []
-        self.is_same = False
         try:
             for schema in (first, second):
                 if isinstance(schema, ToolGrammarError):
                     raise schema
             one, other = (Grammar.from_json_schema(schema, formats=formats) for schema in (first, second))
         except ToolGrammarError as error:
-            self.undecided.append(error)
+            self.undecided = error
             return
         found = one.compare(other)
         self.is_same = found.relation == "equal"
-        if found.lost.undecided is not None:
-            self.undecided.append(found.lost.undecided)
-        if found.gained.text is not None:
-            self.gains = found.gained.text
+        self.undecided, self.gains = found.lost.undecided, found.gained.text
         if found.lost.text is not None:
-            value = json.loads(found.lost.text)
-            try:
-                from toolgrammar.core.validation import Validator
+            from toolgrammar.core.validation import Validator
 
-                reason = next(Validator(second, formats=formats).violations(value), "")
+            try:
+                reason = next(Validator(second, formats=formats).violations(json.loads(found.lost.text)), "")
             except ToolGrammarError:
                 reason = ""
-            self.breaks.append(Broken(kind, found.lost.text, reason or "not valid any more"))
+            self.breaks = Broken(kind, found.lost.text, reason or "not valid any more")
 
 
 def _are_same(one: Contract, other: Contract) -> bool:
     """Return True if two tools with parameters take the same calls."""
-    if not isinstance(one.arguments, Mapping) or not one.arguments.get("properties"):
-        return False
-    names = [set(each.arguments.get("properties", ())) for each in (one, other)]
-    return names[0] == names[1] and _Side("call", one.arguments, other.arguments, True).is_same
+    names = [set(each.arguments.get("properties") or ()) for each in (one, other)]
+    return names[0] == names[1] != set() and _Side("call", one.arguments, other.arguments, True).is_same

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .contract_source import contracts_of
-from .output import AsJson, fail, in_words_of_the_shell, print_json, shown_json, working
-from .output import console as make_console
+from .output import AsJson, console, fail, in_words_of_the_shell, print_json, show_verdicts, shown_json, working
 
 if TYPE_CHECKING:
     from toolgrammar.tools import ToolChange, ToolChanges
@@ -69,20 +68,11 @@ def _show(changes: ToolChanges) -> None:
     """Print the changes for people: those that break first."""
     from rich.text import Text
 
-    console = make_console()
-    order = list(COLOURS)
-    counts: dict[str, int] = {}
-    for change in changes:
-        counts[change.verdict] = counts.get(change.verdict, 0) + 1
-    for change in sorted(changes, key=lambda each: order.index(each.verdict) if each.verdict in order else len(order)):
-        if change.verdict == "same":
-            continue
-        console.print(Text.assemble((f"{change.verdict:11}", COLOURS[change.verdict]), (change.name, "bold")))
-        for line in _lines(change):
-            console.print(Text(f"    {line}"))
-    total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    order = [*COLOURS, "same"]
+    rows = [(change.verdict, change.name, _lines(change)) for change in changes]
+    total = show_verdicts(sorted(rows, key=lambda row: order.index(row[0])), COLOURS)
     kind = "schema" if any(change.name == _SCHEMA for change in changes) else "tool" if len(changes) == 1 else "tools"
-    console.print(Text(f"{len(changes)} {kind}: {total}" if counts else "there is nothing to compare", "dim"))
+    console().print(Text(f"{len(changes)} {kind}: {total}" if total else "there is nothing to compare", "dim"))
 
 
 def _lines(change: ToolChange) -> list[str]:

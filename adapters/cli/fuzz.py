@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from .contract_source import openapi_of, server_at
-from .output import AsJson, console, fail, located, print_json, shown_json, working, writable
+from .output import AsJson, console, fail, located, print_json, show_verdicts, shown_json, working, writable
 
 if TYPE_CHECKING:
     from toolgrammar.tools.fuzz_targets import Target
@@ -108,17 +108,12 @@ def _show(report: FuzzReport) -> None:
     from rich.text import Text
 
     to = console()
-    counts: dict[str, int] = {}
-    for tool in report.tools:
-        verdict = "fails" if tool.failures else "left out" if tool.left_out else "holds"
-        counts[verdict] = counts.get(verdict, 0) + 1
-        to.print(Text.assemble((f"{verdict:11}", _COLOURS[verdict]), (tool.name, "bold")))
-        for line in _lines(tool):
-            to.print(Text(f"    {line}"))
+    verdicts = ("fails" if tool.failures else "left out" if tool.left_out else "holds" for tool in report.tools)
+    rows = ((verdict, tool.name, _lines(tool)) for verdict, tool in zip(verdicts, report.tools, strict=True))
+    total = show_verdicts(rows, _COLOURS)
     if any(tool.left_out == "it may destroy something" for tool in report.tools):
         to.print(Text("tools that may destroy something are called by --tool NAME, or all by --destructive", "dim"))
-    total = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    to.print(Text(f"{len(report.tools)} tools: {total}" if counts else "the server has no tools", "dim"))
+    to.print(Text(f"{len(report.tools)} tools: {total}" if total else "the server has no tools", "dim"))
 
 
 def _lines(tool: FuzzedTool) -> list[str]:

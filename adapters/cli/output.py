@@ -9,7 +9,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -41,6 +42,25 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
+
+
+def show_verdicts(rows: Iterable[tuple[str, str, list[str]]], colours: Mapping[str, str]) -> str:
+    """Print verdicts with names and lines about them, and return how often there is each verdict.
+
+    Args:
+        rows: verdict, name, lines.
+        colours: of the verdicts; others are only counted.
+    """
+    from rich.text import Text
+
+    to, counts = console(), Counter[str]()
+    for verdict, name, lines in rows:
+        counts[verdict] += 1
+        if verdict in colours:
+            to.print(Text.assemble((f"{verdict:11}", colours[verdict]), (name, "bold")))
+            for line in lines:
+                to.print(Text(f"    {line}"))
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
 
 
 @contextmanager

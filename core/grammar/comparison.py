@@ -115,7 +115,7 @@ def compared(first: Language, second: Language) -> Comparison:
         raise GrammarError(
             f"a grammar cannot be compared with {type(second).__name__}", hint="Grammar.from_json_schema(...)"
         )
-    one, other = _schema_of(first), _schema_of(second)
+    one, other = schema_of(first), schema_of(second)
     ask: Callable[[int | None], Witness] = partial(_by_text, first, second)
     if one is not None and other is not None:
         ask = _by_value(one, other)
@@ -126,7 +126,7 @@ def compared(first: Language, second: Language) -> Comparison:
 # -- schemas -------------------------------------------------------------------------------------------------------
 
 
-def _schema_of(grammar: Language) -> CompiledSchema | None:
+def schema_of(grammar: Language) -> CompiledSchema | None:
     """Return the schema of a grammar of JSON; None if it is another grammar."""
     return None if grammar.schema is None or grammar._key[0] != "schema" else cast("CompiledSchema", grammar._key[1])
 

@@ -20,7 +20,7 @@ from ..basics.pauses import pause
 from ..errors import GrammarError, ToolGrammarError
 from ..json import resolve_local
 from ..regex.compile import regex_term
-from .comparison import Language, own_program, smallest
+from .comparison import Language, own_program, schema_of, smallest
 from .counting import is_plainest, shuffled
 from .sampling import Bindable, random_text, single_bytes
 
@@ -91,7 +91,7 @@ def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> li
     """Return examples of a grammar; see `Grammar.examples`."""
     draw = random.Random(seed)
     found, goals = _covering(grammar, count, draw, cover)
-    compiled = _schema_of(grammar)
+    compiled = schema_of(grammar)
     uniform = _uniform(grammar, compiled, draw) if len(found) < count else None
     if uniform is not None:
         known = {_sorted(text) for text in found} if compiled is not None else found.keys()
@@ -122,7 +122,7 @@ def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
     outside = _outside(grammar)
     for example in sorted(examples.values(), key=lambda each: len(each.text)):
         pause()
-        edited = list(_edited_values(example.text) if _is_json(grammar) else _edited_texts(example.text))
+        edited = list(_edited(example.text, schema_of(grammar) is not None))
         for shows, text in draw.sample(edited, min(len(edited), max(MIN_EDITS, 2 * count))):
             if shows not in found and outside(text):
                 found[shows] = Example(text, shows)
@@ -141,7 +141,7 @@ def _covering(
     grammar.check()
     if not cover:
         return {}, []
-    compiled = _schema_of(grammar)
+    compiled = schema_of(grammar)
     goals = [] if compiled is None else list(islice(_goals(grammar.schema, grammar.schema), MAX_GOALS))
     found: dict[str, Example] = {}
     text = _shortest(grammar) if count else None
@@ -279,15 +279,8 @@ def _goals_of_items(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) 
     keyword = "prefixItems" if _list(schema, "prefixItems") else "items"
     for index, inner in enumerate(before):
         for where, words, goal in _goals(inner, root, seen):
-            yield (
-                f"/{index}{where}",
-                words,
-                {
-                    "type": "array",
-                    "minItems": index + 1,
-                    keyword: [*({} for _ in range(index)), goal],
-                },
-            )
+            first = {"type": "array", "minItems": index + 1, keyword: [*({} for _ in range(index)), goal]}
+            yield f"/{index}{where}", words, first
     items = schema.get("items")
     if isinstance(items, Mapping):
         held: dict[str, Any] = {"type": "array", "minItems": len(before) + 1}
@@ -331,14 +324,6 @@ def _short(value: Any) -> str:
 # -- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _schema_of(grammar: Drawn) -> CompiledSchema | None:
-    return cast("CompiledSchema", grammar._key[1]) if _is_json(grammar) else None
-
-
-def _is_json(grammar: Drawn) -> bool:
-    return grammar.schema is not None and grammar._key[0] == "schema"
-
-
 def _narrower(grammar: Drawn, compiled: CompiledSchema, goal: Any) -> Drawn | None:
     """Return the texts of a schema that satisfy a goal too; None if there are none, or it cannot be enforced."""
     schema = grammar.schema
@@ -370,7 +355,7 @@ def _shortest(grammar: Drawn | None, also: Drawn | None = None) -> str | None:
 
 def _outside(grammar: Drawn) -> Callable[[str], bool]:
     """Return a function that is true only of texts that are no texts of a grammar, nor of its schema."""
-    compiled = _schema_of(grammar)
+    compiled = schema_of(grammar)
     if compiled is None:
         return lambda text: not grammar.matches(text)
     # The order of members, as it is written here, is no reason.
@@ -391,17 +376,13 @@ def _outside(grammar: Drawn) -> Callable[[str], bool]:
     return lambda text: complement.matches(text) and not wide.matches(text) and not grammar.matches(text)
 
 
-def _edited_values(text: str) -> Iterator[tuple[str, str]]:
-    for where, words, value in edits(json.loads(text)):
+def _edited(text: str, is_json: bool) -> Iterator[tuple[str, str]]:
+    """Yield words for an edit, and the edited text."""
+    for where, words, value in edits(json.loads(text)) if is_json else ():
         yield f"{where or '(root)'} {words}", json.dumps(value, ensure_ascii=False)
-
-
-def _edited_texts(text: str) -> Iterator[tuple[str, str]]:
-    for index in range(len(text) + 1):
-        yield f"{text[:index]!r} and one more", f"{text[:index]}{text[index - 1 : index] or 'x'}{text[index:]}"
-        if index < len(text):
-            yield f"{text[:index]!r} without the next", text[:index] + text[index + 1 :]
-            yield (
-                f"{text[:index]!r} and another",
-                f"{text[:index]}{'~' if text[index] != '~' else 'x'}{text[index + 1 :]}",
-            )
+    for index in range(0 if is_json else len(text) + 1):
+        start, end = text[:index], text[index:]
+        yield f"{start!r} and one more", f"{start}{start[-1:] or 'x'}{end}"
+        if end:
+            yield f"{start!r} without the next", start + end[1:]
+            yield f"{start!r} and another", f"{start}{'x' if end[0] == '~' else '~'}{end[1:]}"

@@ -60,7 +60,7 @@ def test_a_broken_call_is_shown(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("old.json", "new.json", "2 tools: 1 compatible, 1 removed"),
+        ("old.json", "new.json", "2 tools: 1 removed, 1 compatible"),
         ("one.py", "two.py", "1 tool: 1 breaks"),
         ("text.json", "short.json", "1 schema: 1 breaks"),
     ],
