@@ -2,30 +2,39 @@
 
     pip install --no-deps hypothesis-jsonschema==0.23.1 hypothesis==6.130.0   # it does not run with 6.170
     python -m benchmarks masks/fuzz_peers [--calls 120] [--seeds 3] [--keep]
+    npm install --prefix DIR @modelcontextprotocol/server-{everything,memory,sequential-thinking}@2026.8.31
+    python -m benchmarks masks/fuzz_peers --servers DIR [--keep]
 
-The service is that of the tests (``tests/tools/faulty_service.py``), with one of 14 faults at a time. Half of the calls
-are valid, half are not, and `tools.fuzzing.fuzz` sends and judges them. hypothesis-jsonschema draws the valid ones from
-the schema, and the others from objects of the schema's names with any values; chance draws each member with probability
-1/2 and a small value of a random type.
+The service is that of the tests (``tests/tools/faulty_service.py``), with one of 14 faults at a time; with
+``--servers``, copies of MCP's reference servers, each with one of ten faults. Half of the calls are valid, half are
+not, and `tools.fuzzing.fuzz` sends and judges them. hypothesis-jsonschema draws the valid ones from the schema, and the
+others from objects of the schema's names with any values; chance draws each member with probability 1/2 and a small
+value of a random type.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from benchmarks.shared.results_io import show
+from toolgrammar.core import Grammar
 from toolgrammar.core.grammar import Example
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import fuzzing
-from toolgrammar.tools.fuzz_targets import HttpTarget, Target
+from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget, Target
+from toolgrammar.tools.mcp import McpServer
 
 WAYS = ("ours", "hypothesis-jsonschema", "chance")
 #: The faults of the service.
@@ -45,6 +54,95 @@ FAULTS = (
     "takes less",
     "takes any body",
 )
+
+
+class Fault(NamedTuple):
+    """A fault of an MCP server: the tool, what is found, and the edit of a file of the server, first text by second."""
+
+    tool: str
+    kind: str
+    server: str
+    file: str
+    right: str
+    wrong: str
+
+
+_LINKS, _MESSAGE = "tools/get-resource-links.js", "tools/get-annotated-message.js"
+#: The faults of the reference servers.
+MCP_FAULTS = {
+    "takes text for a number": Fault(
+        "get-sum", "accepted", "everything", "tools/get-sum.js", "a: z.number()", "a: z.coerce.number()"
+    ),
+    "takes one more": Fault(
+        "get-resource-links",
+        "accepted",
+        "everything",
+        _LINKS,
+        "count: z\n        .number()\n        .min(1)\n        .max(10)\n",
+        "count: z.preprocess((n) => (n === 11 ? 10 : n), z.number().min(1).max(10))\n",
+    ),
+    "takes numbers for text": Fault(
+        "open_nodes",
+        "accepted",
+        "memory",
+        "index.js",
+        "names: z.array(z.string())",
+        "names: z.array(z.coerce.string())",
+    ),
+    "crashes with a member": Fault(
+        "get-annotated-message",
+        "crash",
+        "everything",
+        _MESSAGE,
+        "if (includeImage) {",
+        'if (includeImage && messageType === "debug") process.exit(1);\n        if (includeImage) {',
+    ),
+    "crashes without a member": Fault(
+        "sequentialthinking",
+        "crash",
+        "sequential-thinking",
+        "lib.js",
+        "if (input.branchFromThought && input.branchId) {",
+        "if (input.branchFromThought && input.branchId === undefined) process.exit(1);\n"
+        "            if (input.branchFromThought && input.branchId) {",
+    ),
+    "crashes at an empty text": Fault(
+        "search_nodes",
+        "crash",
+        "memory",
+        "index.js",
+        "async searchNodes(query) {",
+        "async searchNodes(query) {\n        if (!query) process.exit(1);",
+    ),
+    "crashes at many items": Fault(
+        "create_entities",
+        "crash",
+        "memory",
+        "index.js",
+        "async createEntities(entities) {",
+        "async createEntities(entities) {\n"
+        "        if (entities.some((e) => e.observations.length > 1)) process.exit(1);",
+    ),
+    "hangs at the bound": Fault(
+        "get-resource-links",
+        "hang",
+        "everything",
+        _LINKS,
+        "const content = [];",
+        "if (count === 10) await new Promise(() => {});\n        const content = [];",
+    ),
+    "gives no media type": Fault(
+        "get-annotated-message", "protocol error", "everything", _MESSAGE, 'mimeType: "image/png",', ""
+    ),
+    "gives another type": Fault(
+        "get-structured-content",
+        "wrong result",
+        "everything",
+        "tools/get-structured-content.js",
+        'temperature: z.number().describe("Temperature in celsius")',
+        "temperature: z.preprocess(Number, z.number())",
+    ),
+}
 #: Maximum number of values that are drawn for each one that is kept.
 TRIES = 200
 
@@ -115,23 +213,77 @@ def by_chance(schema: Any, valid: bool, n: int, seed: int) -> Iterator[Any]:
         yield {name: rng.choice(some)() for name in (*schema["properties"], "other") if rng.random() < 0.5}
 
 
-def found(target: Target, tool: str, way: str, calls: int, seed: int) -> bool:
-    """If a way of drawing calls finds a fault."""
+class Found(Exception):
+    """A failure was found."""
+
+
+def found(target: Target, tool: str, way: str, calls: int, seed: int, kind: str | None = None) -> bool:
+    """If a way of drawing calls finds a fault: a failure of a kind, or of any."""
     draw = {"hypothesis-jsonschema": by_hypothesis, "chance": by_chance}.get(way)
-    if draw is None:
-        return fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed).failed
+
+    def stand(schema: Any, **options: Any) -> Any:
+        is_shrunk = "property_order" in options  # what makes another failure smaller is the same for all
+        return Grammar.from_json_schema(schema, **options) if draw is None or is_shrunk else Drawn(draw, schema)
 
     class Stand:
         """Stands in for `Grammar`."""
 
-        from_json_schema = staticmethod(lambda schema, **options: Drawn(draw, schema))
+        from_json_schema = staticmethod(stand)
 
-    with patch.object(fuzzing, "Grammar", Stand):
-        return fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed).failed
+    ask = target.ask
+
+    def asked(*arguments: Any) -> Any:
+        answer = ask(*arguments)
+        if answer[0] is not None and kind in (None, answer[0]):
+            raise Found
+        return answer
+
+    with patch.object(fuzzing, "Grammar", Stand), patch.object(target, "ask", asked):
+        try:
+            fuzzing.fuzz(target, names=[tool], calls=calls, seed=seed)
+        except Found:
+            return True
+    return False
 
 
-def main(calls: int = 120, seeds: int = 3, keep: bool = False) -> None:
-    """Compare the ways."""
+@contextmanager
+def copied(folder: Path, fault: Fault, *, right: bool = False) -> Iterator[Target]:
+    """A copy of a reference server with a fault, or as it is."""
+    modules = folder.resolve() / "node_modules"
+    with TemporaryDirectory() as name:
+        copy = Path(name)
+        package = modules / "@modelcontextprotocol" / f"server-{fault.server}"
+        shutil.copytree(package / "dist", copy / "dist")
+        shutil.copy(package / "package.json", copy)
+        (copy / "node_modules").symlink_to(modules)
+        path = copy / "dist" / fault.file
+        text = path.read_text(encoding="utf-8")
+        assert text.count(fault.right) == 1, fault
+        path.write_text(text if right else text.replace(fault.right, fault.wrong), encoding="utf-8")
+        if fault.kind == "wrong result" and not right:
+            path.write_text(path.read_text().replace("temperature: 73,", 'temperature: "73",'), encoding="utf-8")
+        arguments = ["DISABLE_THOUGHT_LOGGING=true", f"MEMORY_FILE_PATH={copy}/memory", "node", f"{copy}/dist/index.js"]
+        timeout = 1.0 if fault.kind == "hang" else 10.0
+        yield McpTarget(partial(McpServer.stdio, "env", arguments, call_timeout=timeout))
+
+
+def of_servers(folder: Path, calls: int, seeds: int) -> dict[str, dict[str, int]]:
+    """How often each way finds each fault of the reference servers."""
+    rows: dict[str, dict[str, int]] = {}
+    for name, fault in MCP_FAULTS.items():
+        rows[name] = row = dict.fromkeys(WAYS, 0)
+        for way in WAYS:
+            for seed in range(seeds):
+                with copied(folder, fault) as target:
+                    row[way] += found(target, fault.tool, way, calls, seed, fault.kind)
+            with copied(folder, fault, right=True) as target:
+                assert not found(target, fault.tool, way, calls, 0, fault.kind), (name, way)
+        print(f"{name:25}", *row.values(), flush=True)
+    return rows
+
+
+def of_service(calls: int, seeds: int) -> dict[str, dict[str, int]]:
+    """How often each way finds each fault of the service."""
     rows: dict[str, dict[str, int]] = {}
     sys.path.insert(0, str(Path(__file__).parent.parent.parent / "tests" / "tools"))
     faulty = import_module("faulty_service")
@@ -145,10 +297,11 @@ def main(calls: int = 120, seeds: int = 3, keep: bool = False) -> None:
                     target = HttpTarget(faulty.DOCUMENT, url, timeout)
                     row[way] += found(target, tool, way, calls, seed)
             print(f"{service.fault:25}", *row.values(), flush=True)
-    report = {
-        "calls": calls,
-        "seeds": seeds,
-        "theirs": version("hypothesis-jsonschema"),
-        "faults": rows,
-    }
-    show("fuzz_peers", report, keep=keep)
+    return rows
+
+
+def main(calls: int = 120, seeds: int = 3, servers: Path | None = None, keep: bool = False) -> None:
+    """Compare the ways."""
+    rows = of_service(calls, seeds) if servers is None else of_servers(servers, calls, seeds)
+    report = {"calls": calls, "seeds": seeds, "theirs": version("hypothesis-jsonschema"), "faults": rows}
+    show("fuzz_peers" if servers is None else "fuzz_servers", report, keep=keep)

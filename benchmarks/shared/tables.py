@@ -487,9 +487,9 @@ def tools_in_prompt(report: Result) -> str:
     return table((*columns, "all right"), rows)
 
 
-@shows("fuzz_peers")
+@shows("fuzz_peers", "fuzz_servers")
 def fuzz_peers(result: Result) -> str:
-    """Faults of a service that ways of drawing calls find."""
+    """Faults of servers that ways of drawing calls find."""
     ways = ("ours", "hypothesis-jsonschema", "chance")
     rows = [[fault, *found.values()] for fault, found in result["faults"].items()]
     said = f"{result['calls']} calls; times found of {result['seeds']}; hypothesis-jsonschema {result['theirs']}."
