@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ _SUFFIXES = (".py", ".ts", ".yaml", ".yml")
 
 #: A file of a revision, as ``git show`` takes it.
 _REVISION = re.compile(r"([\w./~^@{}-]+):([\w./-]+\.(?:json|py|ts|ya?ml))")
+
+#: A variable of the environment before a command.
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 
 _HINT = "give a file (.json, .py, .ts, .yaml), URL or command of an MCP server, module:object, or REVISION:FILE of git"
 
@@ -184,4 +188,7 @@ def server_at(address: str | list[str], call_timeout: float | None = None) -> Mc
 
     if isinstance(address, str):
         return McpServer(lambda: _http_client(address), call_timeout=call_timeout)
-    return McpServer.stdio(address[0], address[1:], call_timeout=call_timeout)
+    given = list(takewhile(_VARIABLE.match, address))  # as in a shell
+    command = address[len(given) :] or fail("the command of the server is empty", _HINT)
+    env = dict(each.split("=", 1) for each in given)
+    return McpServer.stdio(command[0], command[1:], env=env, call_timeout=call_timeout)

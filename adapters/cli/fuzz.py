@@ -27,7 +27,7 @@ def fuzz(
         str,
         typer.Argument(
             help="The command of an MCP server, which is executed, or its URL; or the file of an OpenAPI document. The "
-            "command gets PATH, HOME and few other variables; give more in it: 'env NAME=VALUE COMMAND'."
+            "command gets PATH, HOME and few other variables; give more before it: 'NAME=VALUE COMMAND'."
         ),
     ],
     url: Annotated[str | None, typer.Option(help="Where the service of an OpenAPI document runs.")] = None,
@@ -100,7 +100,7 @@ def _target(server: str, url: str | None, timeout: float, allowed: list[str]) ->
     if document is not None:
         return HttpTarget(document, place, timeout)
     address = server if is_url else shlex.split(server)
-    return McpTarget(lambda: server_at(address or fail("the command of the server is empty", "give a URL"), timeout))
+    return McpTarget(lambda: server_at(address, timeout))
 
 
 def _show(report: FuzzReport) -> None:

@@ -176,6 +176,10 @@ def test_references_to_other_files_are_refused(folder: Path) -> None:
         code, output, _ = invoke("diff", "in/a.json", "text.json")
         assert code == 3, name
         assert "put it into a .json file in the same folder or below" in output
+    for place in ("#/nothing", "#nothing"):
+        (folder / "in" / "a.json").write_text(json.dumps({"$ref": f"c.json{place}"}), encoding="utf-8")
+        (folder / "in" / "c.json").write_text("{}", encoding="utf-8")
+        assert f"$ref 'c.json{place}' points at nothing" in invoke("diff", "in/a.json", "text.json")[1]
     (folder / "in" / "a.json").write_text('{"$ref": "b.json"}', encoding="utf-8")
     (folder / "in" / "b.json").write_text("{", encoding="utf-8")
     code, _, error = invoke("diff", "in/a.json", "text.json")

@@ -82,3 +82,13 @@ def test_an_http_service(tmp_path: Path) -> None:
         assert said in invoke("fuzz", str(path), "--url", url)[2]
     assert "is an OpenAPI document" in invoke("fuzz", str(path))[2]
     assert "--url says where" in invoke("fuzz", "no.json", "--url", "http://127.0.0.1:9")[2]
+
+
+def test_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server gets the variables before its command, and not those of the user; without a command there is no server."""
+    server = f"'{sys.executable}' '{FAULTY}'"
+    assert invoke("fuzz", f"FAULT='takes less' {server}", "--calls", "60")[0] == 1
+    monkeypatch.setenv("FAULT", "takes less")
+    assert invoke("fuzz", server, "--calls", "60")[0] == 0
+    code, _, errors = invoke("fuzz", "FAULT=1")
+    assert (code, "the command of the server is empty" in errors) == (2, True)

@@ -1,4 +1,4 @@
-"""A small MCP server that keeps its word, but for the one fault that its first argument names."""
+"""A small MCP server that keeps its word, but for the one fault that its first argument names, or a variable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jsonschema
 import mcp.types as types
 import mcp_server
 
-FAULT = sys.argv[1] if len(sys.argv) > 1 else ""
+FAULT = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FAULT", "")
 
 INPUT: dict[str, Any] = {
     "type": "object",

@@ -198,7 +198,8 @@ class Document:
             referencing.exceptions.Unretrievable,
         ) as error:
             place = Place(pointer=located.pointer, keyword=keyword)
-            if reference.startswith("#"):
+            nowhere = referencing.exceptions.PointerToNowhere, referencing.exceptions.NoSuchAnchor
+            if reference.startswith("#") or isinstance(error, nowhere):  # the document is there
                 raise InvalidSchemaError(
                     f"{keyword} {reference!r} points at nothing", hint="check the spelling", place=place
                 ) from None
