@@ -321,23 +321,6 @@ class _AssertionCompiler:
             return terms.repeat(self.term(node.item), 1, node.max)
         return terms.and_([self.term(node), terms.not_(terms.EPSILON)])
 
-    def complement(self, term: int) -> int:
-        """Return the complement of a term. Of simple ones, such as a last character in a set, it is written without a
-        complement, which is cheaper to derive."""
-        terms = self.terms
-        kind, args = terms.shape(term)
-        if not self.marks and term == terms.EPSILON:
-            return terms.repeat(terms.ANY, 1, None)
-        parts = set(args) if kind == term_kinds.ALT else {term}
-        nullable = terms.EPSILON in parts
-        parts.discard(terms.EPSILON)
-        if not self.marks and len(parts) == 1:
-            kind, args = terms.shape(parts.pop())
-            if kind == term_kinds.SEQ and args[0] == terms.ALL and terms.shape(args[1])[0] == term_kinds.CHARS:
-                others = terms.seq(terms.ALL, terms.chars(~CharSet(terms.ranges(args[1]))))
-                return others if nullable else terms.alt([terms.EPSILON, others])
-        return terms.not_(term)
-
     # -- continuations -----------------------------------------------------------------------------------------
 
     def closed(self, term: int) -> _Rest:
@@ -520,7 +503,7 @@ class _AssertionCompiler:
         if is_plain:
             for holds, follows in by_answers.items():
                 pairs = zip(past, holds, strict=True)
-                texts = terms.and_([state if held else self.complement(state) for (_, state), held in pairs])
+                texts = terms.and_([state if held else terms.not_(state) for (_, state), held in pairs])
                 cases.append((texts, follows))
         else:
             for follows in dict.fromkeys(by_past.values()):
