@@ -68,11 +68,6 @@ class Target(Protocol):
         """Return what is wrong with the answer to a call, or None, and what was said."""
 
 
-def is_harmless(tool: Tool) -> bool:
-    """Return True if a server says that a tool changes or destroys nothing. One of which nothing is said destroys."""
-    return tool.annotations.get("readOnlyHint") is True or tool.annotations.get("destructiveHint") is False
-
-
 class McpTarget:
     """An MCP server.
 
@@ -97,8 +92,8 @@ class McpTarget:
             self._server.close()
 
     def is_harmless(self, tool: Tool) -> bool:
-        """See `Target`."""
-        return is_harmless(tool)
+        """See `Target`. A tool of which nothing is said destroys."""
+        return tool.annotations.get("readOnlyHint") is True or tool.annotations.get("destructiveHint") is False
 
     def verdict(self, tool: Tool, judge: Validator, arguments: dict[str, Any]) -> bool | None:
         """See `Target`."""

@@ -61,14 +61,7 @@ def fuzz(
     try:
         target = _target(server, url, timeout, allow_host or [])
         with working(f"calling the tools of {server}"):
-            report = fuzzed(
-                target,
-                names=tool or (),
-                destructive=destructive,
-                calls=calls,
-                seconds=seconds,
-                seed=seed,
-            )
+            report = fuzzed(target, names=tool or (), destructive=destructive, calls=calls, seconds=seconds, seed=seed)
     except ToolGrammarError as error:
         fail(f"{server}: {located(error)}", error.hint)
     if junit is not None:
