@@ -117,7 +117,7 @@ def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> li
 def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
     """Return texts one edit outside of a grammar; see `Grammar.counterexamples`."""
     draw = random.Random(seed)
-    examples, _ = _covering(grammar, max(count, 1), draw)
+    examples, _ = _covering(grammar, count, draw)
     found: dict[str, Example] = {}
     outside = _outside(grammar)
     for example in sorted(examples.values(), key=lambda each: len(each.text)):

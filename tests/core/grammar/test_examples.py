@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -82,9 +83,10 @@ def test_equal_seeds_draw_equally() -> None:
         texts = [each.text for each in grammar.examples(count)]
         assert len(texts) == len(set(texts)) == count
     assert {each.shows for each in grammar.examples(5, cover=False)} == {"random"}
-    for cover in (True, False):
-        with pytest.raises(GrammarError, match="the number of examples is -1"):
-            grammar.examples(-1, cover=cover)
+    for count in (-1, "3", 2.0, True, None):
+        for draw in (grammar.examples, partial(grammar.examples, cover=False), grammar.counterexamples):
+            with pytest.raises(GrammarError, match=f"the number of examples is {count!r}"):
+                draw(count)  # type: ignore[operator]
 
 
 def test_a_finite_language_ends() -> None:
