@@ -106,6 +106,7 @@ _WORDS = (
     (re.compile(r"\bproperty_order=[\"'](\w+)[\"']"), r"--order \1"),
     (re.compile(r"\b(whitespace|tool_choice)=[\"'](\w+)[\"']"), lambda found: f"{_option(found[1])} {found[2]}"),
     (re.compile(r",? or None$"), ""),
+    (re.compile(r"^raise start_timeout$"), "try its command in a terminal"),
     (re.compile(r"pass it with registry="), "put it into a .json file in the same folder or below"),
     (re.compile(r"\b(invent)=True"), lambda found: _option(found[1])),
     (re.compile(r"\b(max_tokens|tool_choice)\b"), lambda found: _option(found[1])),

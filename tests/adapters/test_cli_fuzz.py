@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,14 @@ def test_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert invoke("fuzz", server, "--calls", "60")[0] == 0
     code, _, errors = invoke("fuzz", "FAULT=1")
     assert (code, "the command of the server is empty" in errors) == (2, True)
+
+
+def test_a_server_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not start in time ends the command, with a hint that the shell knows."""
+    from toolgrammar.tools.mcp import McpServer
+
+    monkeypatch.setattr(McpServer, "stdio", partial(McpServer.stdio, start_timeout=0.1))
+    code, _, errors = invoke("fuzz", "sleep 20")
+    assert code == 2
+    assert "did not answer in 0.1 seconds" in errors
+    assert "start_timeout" not in errors
