@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from ..json import escaped
-
-#: Costs: of a change that keeps the value, of one that almost certainly keeps it, and of one changed character.
-SPELLING, LIKELY, EDIT = 0.01, 0.2, 1.0
+from .edits import EDIT, LIKELY, SPELLING
 
 #: Maximum number of ends that are tried for a string without a certain end.
 MAX_ENDS = 4
@@ -309,3 +308,47 @@ def _value_end(data: bytes, at: int) -> int:
             continue
         position += 1
     return position
+
+
+OPENING, CLOSING = (b"{", b"["), (b"]", b"}")
+
+#: A bracket of JSON; or a piece that is none: an escaped quote, or a string, which may be unfinished.
+_BRACKET = re.compile(rb'\\["\\]|"[^"\\]*(?:\\.[^"\\]*)*["\\]?|[{}\[\]]', re.DOTALL)
+
+
+def closing_bracket(text: bytes) -> int:
+    """Return the position of the first bracket of JSON that closes one opened before the text; 0 if there is none."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        if match.group() in OPENING:
+            depth += 1
+        elif match.group() in CLOSING:
+            depth -= 1
+            if depth < 0:
+                return match.start()
+    return 0
+
+
+def structure_of(data: bytes) -> tuple[array[int], array[int]]:
+    """Return two values for each position of a text: the number of open brackets, and the position of the quote that
+    opens the string around it, or -1."""
+    depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
+    depth = done = 0
+    for match in _BRACKET.finditer(data):
+        begin, end = match.span()
+        if match.group() in OPENING or match.group() in CLOSING:
+            depths[done:end] = array("i", [depth]) * (end - done)
+            depth, done = max(0, depth + (1 if match.group() in OPENING else -1)), end
+        elif data[begin] == 0x22:
+            strings[begin + 1 : end] = array("i", [begin]) * (end - begin - 1)
+    depths[done:] = array("i", [depth]) * (len(data) + 1 - done)
+    return depths, strings
+
+
+def kind_of(text: bytes) -> str:
+    """Return the type of scalar that a piece begins like; empty for other pieces."""
+    if text[:1] in (b'"', b"'"):
+        return "string"
+    if text in (b"true", b"false"):
+        return "boolean"
+    return "number" if re.match(rb"[+-]?[.\d]", text) else ""

@@ -15,29 +15,47 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from functools import lru_cache, partial
+from functools import partial
 from heapq import heappop, heappush
-from itertools import islice, repeat
+from itertools import islice
 from operator import itemgetter
-from typing import NamedTuple
 
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import Program
 from ..basics.cached import cached_property
 from ..dependent.written import Written
-from .readings import (
+from .edits import (
     EDIT,
+    INSERTED,
+    INVENTED,
     LIKELY,
+    MARKUP,
+    MAX_COST,
+    MAX_COST_OF_WORDS,
+    MAX_EACH,
+    MAX_INVENTED,
+    MOST_BESIDE_CUT,
+    ONLY_NAME,
     SPELLING,
+    STRANGE_MEMBER,
+    UNKNOWN_MEMBER,
+    Change,
+    cost_of_prose,
+)
+from .readings import (
+    CLOSING,
     Reading,
+    closing_bracket,
     content_of,
+    kind_of,
     last_pieces,
     member_end,
     piece_count,
     piece_end,
     readings,
+    structure_of,
 )
+from .words import DIGITS, MAX_BRANCHES, MAX_FORCED, MAX_WORDS, WORD_BYTES, Word, nearest, words_at
 
 #: Number of pieces before a refusal for which other readings are tried.
 PIECES_BACK = 5
@@ -45,96 +63,17 @@ PIECES_BACK = 5
 #: Number of pieces that must follow an edit before earlier positions are put aside.
 SETTLED = 8
 
-#: Maximum number of possible words that are compared with a word of the text, and of states visited to list them. If
-#: there are more (as of a pattern), none is compared.
-MAX_WORDS, MAX_WORD_STATES = 1_000, 3_000
-
-#: Number of words whose comparisons are remembered.
-MAX_COMPARED = 4_096
-
-#: Maximum number of possible next bytes inside a word of a finite list. More next bytes: the text is free.
-MAX_BRANCHES = 64
-
-#: Minimum similarity of a word and the one that replaces it, from 0 to 1.
-MIN_SIMILARITY = 0.6
-
-#: Maximum length of forced text that is inserted, in bytes.
-MAX_FORCED = 256
-
 #: Maximum number of positions at which a text may begin after prose.
 MAX_BEGINNINGS = 16
-
-#: Default maximum cost of all edits: `MAX_COST` plus `MAX_EACH` for each ``{`` and each ``:`` of the text (at most 8
-#: colons for a brace). Prose has few of them, and must not become an answer.
-MAX_COST, MAX_EACH = 3.0, 0.4
-
-#: Maximum further cost of other readings, once the text was read to its end and lacks values there.
-MOST_BESIDE_CUT = 1.2
-
-#: Default maximum cost for a text without brackets.
-MAX_COST_OF_WORDS = 1.2
-
-#: Added to the maximum cost if values may be invented.
-MAX_INVENTED = 100.0
-
-#: Costs of an inserted byte: one that the grammar forces, and one of a free choice.
-MARKUP, INVENTED = 0.02, 3.0
-
-#: Costs: of leaving out a member, of leaving out a member whose name is near no possible name, and of replacing a name
-#: by the only possible name.
-UNKNOWN_MEMBER, STRANGE_MEMBER, ONLY_NAME = 2.5, 1.0, 2.6
-
-#: Names that mean the same in calls of different families.
-_ALIASES = {
-    "arguments": ("parameters", "args", "input", "kwargs", "params", "toolinput", "functionarguments"),
-    "parameters": ("arguments", "args", "input", "kwargs", "params"),
-    "name": ("function", "tool", "toolname", "functionname", "action"),
-}
 
 _UNKNOWN = "a member that is not known, or does not fit"
 #: The marks that end prose, and the maximum length of prose inside an answer, in bytes.
 _MARK, MAX_PROSE = re.compile(rb'[<{}\[\]"]'), 400
 
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
-_OPENING, _CLOSING = (b"{", b"["), (b"]", b"}")
-_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
-    range(128, 256)
-)
-_DIGITS = frozenset(b"0123456789")
 #: The continuation of a word: a letter or digit, perhaps after dots and hyphens.
 _IN_WORD = re.compile(rb"[.-]*[A-Za-z0-9_\x80-\xff]")
-_LETTERS = _WORD_BYTES - _DIGITS - frozenset(b"-.")
 _FIRST_BYTES = {"string": frozenset(b'"'), "number": frozenset(b"0123456789"), "boolean": frozenset(b"tf")}
-_INSERTED = (
-    (b",", 0.6),
-    (b":", 0.6),
-    (b'"', 0.8),
-    (b"}", 0.7),
-    (b"]", 0.7),
-    (b"{", 0.9),
-    (b"[", 0.9),
-)
-
-
-class Change(NamedTuple):
-    """One edit of a text.
-
-    Attributes:
-        begin, end: the bytes of the broken text that it replaces.
-        text: the new text.
-        cost: the cost of the change.
-        why: the mistake, for users.
-        is_invented: the new text follows neither from the broken text nor from the grammar.
-        is_cut: it completes a broken text that could have continued otherwise.
-    """
-
-    begin: int
-    end: int
-    text: bytes
-    cost: float
-    why: str
-    is_invented: bool = False
-    is_cut: bool = False
 
 
 @dataclass(eq=False)
@@ -230,7 +169,7 @@ class Search:
         self._best: dict[tuple[int, int], float] = {}
         self._settled = 0
         self._readings: dict[int, list[Reading]] = {}
-        self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
+        self._words: dict[int, tuple[Word, ...]] = {}
         self._follows: dict[int, bytes] = {}
         self._contents: dict[int, tuple[int, bytes]] = {}
         self._members: dict[int, tuple[int, int] | None] = {}
@@ -380,7 +319,7 @@ class Search:
             if data.startswith(b",", at):
                 if (ends := self._member_end(later)) is not None:
                     self._follow(node, here, Change(at, ends[0], b"", cost_of_later, _UNKNOWN), before)
-                for bracket in _CLOSING:
+                for bracket in CLOSING:
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
             later, cost_of_later = at, cost
@@ -396,7 +335,7 @@ class Search:
     @cached_property
     def _structure(self) -> tuple[array[int], array[int]]:
         """By position: the number of open brackets, and the opening quote of the string around it (-1: none)."""
-        return _structure_of(self._data)
+        return structure_of(self._data)
 
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
         """Return True if a position is inside a value and a word goes on there (a string at a letter or digit, a bare
@@ -410,10 +349,10 @@ class Search:
         _, opening_quotes = self._structure
         begin = opening_quotes[at]
         if begin < 0:
-            if data[at - 1] not in _WORD_BYTES:
+            if data[at - 1] not in WORD_BYTES:
                 return False
             begin = at - 1
-            while begin > node.at and data[begin - 1] in _WORD_BYTES:
+            while begin > node.at and data[begin - 1] in WORD_BYTES:
                 begin -= 1
         if begin < node.at:
             return True
@@ -426,12 +365,12 @@ class Search:
         stop, name = self._content(at)
         if not name or end > stop or self._data[:at].rstrip()[-1:] not in (b",", b"{"):
             return UNKNOWN_MEMBER
-        near = _nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
+        near = nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
         return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
 
     def _evades(self, state: int, at: int, reading: Reading) -> bool:
         """Return True if a reading changes the type of a value although its own type is possible here."""
-        kind, other = _kind(self._data[at : reading.end]), _kind(reading.text)
+        kind, other = kind_of(self._data[at : reading.end]), kind_of(reading.text)
         if not kind or not other or kind == other:
             return False
         return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
@@ -464,7 +403,7 @@ class Search:
         for number, at in enumerate(positions):
             if number == MAX_BEGINNINGS:
                 return
-            change = Change(0, at, b"", _cost_of_prose(data[:at]), "text before the answer")
+            change = Change(0, at, b"", cost_of_prose(data[:at]), "text before the answer")
             yield _Node(start.state, at, change.cost, start, b"", change)
 
     # -- edits -------------------------------------------------------------------------------------------------------
@@ -475,7 +414,7 @@ class Search:
         rest = self._data[end:]
         cost, why = 0.1, "text after the answer"
         if rest.strip(b" \t\r\n`}])>"):
-            cost = _cost_of_prose(rest)
+            cost = cost_of_prose(rest)
             if self._structure[0][end]:
                 cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
         change = Change(end, len(self._data), b"", cost, why)
@@ -516,7 +455,7 @@ class Search:
         bracket, before = self._data[end], self._data[node.at : end]
         parts = self._program.store.shortest_completion(state, Written(node.written() + before))
         added = parts[0] if parts and isinstance(parts[0], bytes) else b""
-        size = _closing_bracket(added)
+        size = closing_bracket(added)
         if not size or added[size : size + 1] != bytes((bracket,)):
             return
         cost, after, is_invented = self._weight(node, state, added[:size], before)
@@ -569,10 +508,10 @@ class Search:
             change = Change(end, end, text, cost, why, splits and ends)
             self._follow(node, self._step(node, state, text, before), change, before)
         is_free = len(self._following(state)) > MAX_BRANCHES
-        for text, cost in _INSERTED:
+        for text, cost in INSERTED:
             if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
-            if text == b'"' and (end == len(self._data) or self._data[end] not in _WORD_BYTES):  # nothing to be quoted
+            if text == b'"' and (end == len(self._data) or self._data[end] not in WORD_BYTES):  # nothing to be quoted
                 continue
             if text != b'"' and is_free:  # it would be a part of a string
                 continue
@@ -587,7 +526,7 @@ class Search:
         data, forced = self._data, self._automaton.forced(state, MAX_FORCED)
         if last == b'"' and forced[:1].strip(b'"'):
             return  # a quote was missing before a word of the text, and this would be another word
-        if not forced or (before and before[-1] in _WORD_BYTES and forced[0] in _WORD_BYTES and end < len(data)):
+        if not forced or (before and before[-1] in WORD_BYTES and forced[0] in WORD_BYTES and end < len(data)):
             return  # a word that is spelled otherwise is replaced as a whole
         yield forced
         space = len(forced) - len(forced.lstrip())
@@ -607,7 +546,7 @@ class Search:
         if len(self._data[end : stop.start()].split()) < 2:
             return
         skipped = self._data[end : stop.start()]
-        change = Change(end, stop.start(), b"", _cost_of_prose(skipped), "text between")
+        change = Change(end, stop.start(), b"", cost_of_prose(skipped), "text between")
         self._follow(node, state, change, self._data[node.at : end])
 
     def _change_bytes(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
@@ -619,7 +558,7 @@ class Search:
         size = 1
         while end + size < len(data) and data[end + size] & 0xC0 == 0x80:
             size += 1
-        cost = EDIT if data[end] not in _WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
+        cost = EDIT if data[end] not in WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
         self._follow(node, state, Change(end, end + size, b"", cost, "a character too many", splits), before)
         past = piece_end(data, end)
         if past > end + size:
@@ -635,7 +574,7 @@ class Search:
             after = self._step(node, state, text, before)
             change = Change(end, end, text, EDIT, "a missing character", len(possible) > 1)
             self._follow(node, after, change, before)
-            is_other = splits or byte in _DIGITS or data[end] in _DIGITS  # another number or date
+            is_other = splits or byte in DIGITS or data[end] in DIGITS  # another number or date
             change = Change(end, end + size, text, EDIT + 0.1, "a wrong character", is_other)
             self._follow(node, after, change, before)
 
@@ -646,146 +585,15 @@ class Search:
         end, content = self._content(at)
         if end <= at or not content:
             return
-        for word, cost in _nearest(content.decode("utf-8", "replace"), self._words_of(node, state, before)):
+        for word, cost in nearest(content.decode("utf-8", "replace"), self._words_of(node, state, before)):
             after = self._step(node, state, word, before)
             why = "the spelling of a name or value" if cost < LIKELY else "a name or value that is not known"
             self._follow(node, after, Change(at, end, word, cost, why), before)
 
-    def _words_of(self, node: _Node, state: int, before: bytes) -> tuple[tuple[bytes, str], ...]:
+    def _words_of(self, node: _Node, state: int, before: bytes) -> tuple[Word, ...]:
         words = self._words.get(state)
         if words is None:
-            found = list(islice(self._words_at(node, state, before), MAX_WORDS + 1))
+            possible = words_at(self._automaton, partial(self._step, node), self._following, state, before)
+            found = list(islice(possible, MAX_WORDS + 1))
             words = self._words[state] = tuple(found) if len(found) <= MAX_WORDS else ()
         return words
-
-    def _words_at(self, node: _Node, state: int, before: bytes) -> Iterator[tuple[bytes, str]]:
-        """Yield the possible words in a state, as written and as decoded; endlessly many empty ones if the search
-        exceeds `MAX_WORD_STATES`."""
-        budget = MAX_WORD_STATES
-        quoted = self._step(node, state, b'"', before)
-        roots = [(quoted, b'"')] if quoted != REFUSED else []
-        first = self._following(state)
-        if len(first) <= MAX_BRANCHES:
-            roots += [
-                (self._step(node, state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS
-            ]
-        while roots:
-            if not budget:
-                yield from repeat((b"", ""))
-            here, word = roots.pop()
-            budget -= 1
-            is_quoted = word.startswith(b'"')
-            if here < 0:
-                continue
-            forced = self._automaton.forced(here, MAX_FORCED)
-            stop = forced.find(b'"') if is_quoted else _word_length(forced)
-            if is_quoted and stop >= 0:
-                word += forced[: stop + 1]
-                yield word, word[1:-1].decode("utf-8", "replace")
-                continue
-            if not is_quoted and stop < len(forced):
-                word += forced[:stop]
-                yield word, word.decode("utf-8", "replace")
-                continue
-            if forced:
-                here = self._step(node, here, forced, before + word)
-                word += forced
-                if here < 0:
-                    continue
-            following = self._following(here)
-            if len(following) > MAX_BRANCHES or len(word) > MAX_FORCED:
-                continue
-            if not is_quoted and (not following or not _WORD_BYTES.issuperset(following)):
-                yield word, word.decode("utf-8", "replace")
-            for byte in following:
-                text = bytes((byte,))
-                if is_quoted and text == b'"':
-                    yield word + text, word[1:].decode("utf-8", "replace")
-                elif is_quoted or byte in _WORD_BYTES:
-                    roots.append((self._step(node, here, text, before + word), word + text))
-
-
-def _kind(text: bytes) -> str:
-    """Return the type of scalar that a piece begins like; empty for other pieces."""
-    if text[:1] in (b'"', b"'"):
-        return "string"
-    if text in (b"true", b"false"):
-        return "boolean"
-    return "number" if re.match(rb"[+-]?[.\d]", text) else ""
-
-
-#: A bracket of JSON; or a piece that is none: an escaped quote, or a string, which may be unfinished.
-_BRACKET = re.compile(rb'\\["\\]|"[^"\\]*(?:\\.[^"\\]*)*["\\]?|[{}\[\]]', re.DOTALL)
-
-
-def _closing_bracket(text: bytes) -> int:
-    """Return the position of the first bracket of JSON that closes one opened before the text; 0 if there is none."""
-    depth = 0
-    for match in _BRACKET.finditer(text):
-        if match.group() in _OPENING:
-            depth += 1
-        elif match.group() in _CLOSING:
-            depth -= 1
-            if depth < 0:
-                return match.start()
-    return 0
-
-
-def _structure_of(data: bytes) -> tuple[array[int], array[int]]:
-    """Return two values for each position of a text: the number of open brackets, and the position of the quote that
-    opens the string around it, or -1."""
-    depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
-    depth = done = 0
-    for match in _BRACKET.finditer(data):
-        begin, end = match.span()
-        if match.group() in _OPENING or match.group() in _CLOSING:
-            depths[done:end] = array("i", [depth]) * (end - done)
-            depth, done = max(0, depth + (1 if match.group() in _OPENING else -1)), end
-        elif data[begin] == 0x22:
-            strings[begin + 1 : end] = array("i", [begin]) * (end - begin - 1)
-    depths[done:] = array("i", [depth]) * (len(data) + 1 - done)
-    return depths, strings
-
-
-def _cost_of_prose(text: bytes) -> float:
-    """Return the cost of leaving out text around the answer: little, unless it looks like an answer itself."""
-    return 0.3 + 0.001 * len(text) + 0.5 * (text.count(b"{") + text.count(b":"))
-
-
-def _word_length(text: bytes) -> int:
-    """Return the number of bytes of the word with which a text begins."""
-    return next((number for number, byte in enumerate(text) if byte not in _WORD_BYTES), len(text))
-
-
-@lru_cache(maxsize=MAX_COMPARED)
-def _folded(word: str) -> str:
-    return "".join(filter(str.isalnum, word.casefold()))
-
-
-@lru_cache(maxsize=MAX_COMPARED)
-def _nearest(content: str, words: tuple[tuple[bytes, str], ...]) -> tuple[tuple[bytes, float], ...]:
-    """Return the three nearest words to a word of the text, each with its cost."""
-    meant = _folded(content)
-    score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
-    ranked: list[tuple[float, bytes]] = []
-    for word, text in words:
-        folded = _folded(text)
-        if text == content or folded == meant:
-            ranked.append((0.05 if folded == meant and meant else EDIT, word))
-        elif meant in _ALIASES.get(folded, ()):
-            ranked.append((LIKELY, word))
-        elif meant and len(meant) > 2 and (folded.startswith(meant) or meant.startswith(folded)) and len(folded) > 2:
-            ranked.append((0.6, word))
-        elif meant and (alike := score(folded)) >= MIN_SIMILARITY:
-            ranked.append((EDIT + 2 * (1 - alike), word))
-        elif len(words) == 1:
-            ranked.append((ONLY_NAME, word))
-    ranked.sort(key=lambda pair: pair[0])
-    return tuple((word, cost) for cost, word in ranked[:3])
-
-
-def _similarity(matcher: SequenceMatcher[str], word: str) -> float:
-    matcher.set_seq1(word)
-    if matcher.real_quick_ratio() < MIN_SIMILARITY or matcher.quick_ratio() < MIN_SIMILARITY:
-        return 0.0
-    return matcher.ratio()
