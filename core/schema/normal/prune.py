@@ -209,7 +209,7 @@ class Contradictions:
                 return False
         for exists in asked.exists:
             if exists not in have.exists and (
-                exists.name is None or not self._implied(have, exists.name, exists.formula)
+                exists.name is None or not self.implies(have, exists.name, exists.formula)
             ):
                 return False
         for name in asked.names:
@@ -221,15 +221,15 @@ class Contradictions:
         if part.patterns or part.additional is not None:
             return False
         for name, formula in part.properties.items():
-            if not self._implied(objects, name, formula):
+            if not self.implies(objects, name, formula):
                 return False
         return True
 
-    def _implied(self, objects: Objects, name: str, formula: Formula) -> bool:
-        """Return True if a member's value satisfies a formula, if it is there."""
+    def implies(self, objects: Objects, name: str, formula: Formula) -> bool:
+        """Return True if every value of a member satisfies a formula (False: perhaps)."""
         if isinstance(formula, AllOf):
             for part in formula.parts:
-                if not self._implied(objects, name, part):
+                if not self.implies(objects, name, part):
                     return False
             return True
         if not isinstance(formula, SignedSchema):
@@ -248,10 +248,6 @@ class Contradictions:
         if signed.positive:
             return facts.allowed is not None and facts.allowed <= listed
         return listed <= facts.excluded or (facts.allowed is not None and facts.allowed.isdisjoint(listed))
-
-    def implies(self, objects: Objects, name: str, formula: Formula) -> bool:
-        """Return True if every value of a member satisfies a formula (False: perhaps)."""
-        return self._implied(objects, name, formula)
 
     def denies(self, objects: Objects, name: str, formula: Formula) -> bool:
         """Return True if no value of a member satisfies a formula (False: perhaps some does)."""
