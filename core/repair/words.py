@@ -8,7 +8,7 @@ from functools import lru_cache, partial
 from itertools import repeat
 
 from ..automaton.encoding import REFUSED
-from ..automaton.lazy_dfa import LazyAutomaton
+from ..automaton.states import Automaton
 from .edits import EDIT, LIKELY, ONLY_NAME
 
 #: Maximum number of possible words that are compared with a word of the text, and of states visited to list them. If
@@ -48,7 +48,7 @@ Step = Callable[[int, bytes, bytes], int]
 
 
 def words_at(
-    automaton: LazyAutomaton, step: Step, following: Callable[[int], bytes], state: int, before: bytes
+    automaton: Automaton, step: Step, following: Callable[[int], bytes], state: int, before: bytes
 ) -> Iterator[Word]:
     """Yield the possible words in a state; endlessly many empty ones if the search exceeds `MAX_WORD_STATES`.
 
