@@ -339,8 +339,6 @@ def test_adapters_do_not_know_each_other() -> None:
         source, target = arrow.source.split("."), arrow.target.split(".")
         if source[0] != "adapters" or target[0] != "adapters" or len(source) < 2 or len(target) < 2:
             continue
-        if source[1] == "langchain_agents":  # an old path of a module of adapters.langchain
-            continue
         known = (source[1], *{"cli": ("server", "vllm"), "toolgrammar": ("cli",)}.get(source[1], ("server",)))
         if target[1] not in known and not target[1].startswith("_"):
             crossing.append(f"{arrow.source}:{arrow.line} imports {arrow.target}")

@@ -66,14 +66,15 @@ def match(
 
 def _validity(source: Source, text: str) -> tuple[list[str], bool | None]:
     """Return the violations of the schema, and if the text is valid JSON under it; None where that has no meaning."""
-    from toolgrammar.core.validation import violations
+    from toolgrammar.core.validation import Validator
 
     if source.given is not None:
         return [], None
     try:
-        wrong = list(violations(json.loads(text), source.document))
+        value = json.loads(text)
     except ValueError:
         return [], None
+    wrong = list(Validator(source.document).violations(value))
     return wrong, not wrong
 
 

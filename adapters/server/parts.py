@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from toolgrammar.core.basics import memoised_if_short
-from toolgrammar.core.conversation import ImagePart, Message, ToolCall
+from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.generation import OPTIONS
 from toolgrammar.core.models import LocalModel, Model, find_markers
 from toolgrammar.tools.tool import text_parameters
@@ -42,6 +42,11 @@ SAMPLING: Rows = {
     ),
     **TOOLGRAMMAR,
 }
+#: Maximum number of likely tokens that are told at each place.
+MAX_LIKELIEST = 20
+
+LIKELIEST = rows.WHOLE(schema={"minimum": 0, "maximum": MAX_LIKELIEST})
+LOGPROBS: Rows = {"logprobs": rows.FLAG, "top_logprobs": LIKELIEST}
 STOP = rows.TEXT | rows.LIST(form=rows.TEXT)
 BIAS = rows.OBJECT(schema={"additionalProperties": {"type": "number"}})
 EFFORT = rows.word(*EFFORTS)
@@ -264,6 +269,32 @@ def thinking_of(fields: Fields, name: str, model: Model, *, optional: bool = Fal
     return thinking
 
 
+def asked_logprobs(fields: Fields, model: Model) -> int | None:
+    """Return how many likely tokens ``logprobs`` (a flag) and ``top_logprobs`` ask for; None: no log-probabilities.
+
+    Raises:
+        RequestError: they go not together, or the model shows none.
+    """
+    wanted, count = fields["logprobs"], fields["top_logprobs"]
+    if count and not wanted:
+        path = fields.path("top_logprobs")
+        raise RequestError(f"{path} is given without logprobs", field=path, hint="give logprobs=true, too")
+    return checked_logprobs(count or 0, "top_logprobs" if count else "logprobs", model) if wanted else None
+
+
+def checked_logprobs(count: int, name: str, model: Model) -> int:
+    """Return a number of likely tokens.
+
+    Raises:
+        RequestError: there are not so many, or the model shows none.
+    """
+    if not 0 <= count <= MAX_LIKELIEST:
+        raise RequestError(f"{name} is {count}", field=name, hint=f"from 0 to {MAX_LIKELIEST}")
+    if not isinstance(model, LocalModel):
+        raise RequestError("this model shows no log-probabilities", field=name, hint="leave it out")
+    return count
+
+
 def require_images(model: Model, messages: Sequence[Message], field_name: str) -> None:
     """Refuse images for a model that sees none.
 
@@ -273,7 +304,7 @@ def require_images(model: Model, messages: Sequence[Message], field_name: str) -
     if model.capabilities.images:
         return
     for index, message in enumerate(messages):
-        if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
+        if message.images:
             raise RequestError(
                 "this model takes no images", field=f"{field_name}[{index}].content", hint="send text only"
             )

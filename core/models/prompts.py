@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from ..conversation.messages import ImagePart, Message, ToolCall
+from ..conversation.messages import Message, ToolCall
 from ..errors import ModelError
 from ..vocabulary.vocabulary import Vocabulary
 
@@ -18,7 +18,7 @@ def refuse_images(messages: Sequence[Message]) -> None:
         ModelError: a message has an image.
     """
     for message in messages:
-        if not isinstance(message.content, str) and any(isinstance(part, ImagePart) for part in message.content):
+        if message.images:
             raise ModelError(f"this model cannot see the image in a message of the {message.role}", hint="send text")
 
 

@@ -296,10 +296,7 @@ def test_strict_classes_are_read_as_json() -> None:
 
 def test_langchain_agents_ask_again() -> None:
     """Agents ask again with our strategy; with LangChain's tool strategy they do it themselves."""
-    from toolgrammar.adapters import langchain_agents
     from toolgrammar.adapters.langchain import ChatToolGrammar, ValidatedStrategy
-
-    assert langchain_agents.ValidatedStrategy is ValidatedStrategy
 
     model = ChatToolGrammar(model=ScriptedModel([call(1), call(2)]))
     agent = create_agent(model, [look], response_format=ToolStrategy(Even))

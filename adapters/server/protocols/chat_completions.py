@@ -29,7 +29,6 @@ from ..rows import Choice, Form, Row, Rows
 from . import openai_form
 from .base import Protocol, StreamWriter
 from .chunks import Chunks
-from .logprobs import LOGPROBS, asked_logprobs
 
 _CALLED: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
 _CALLS: Rows = {"id": rows.TEXT, "index": rows.LABEL}
@@ -88,7 +87,7 @@ class ChatCompletions(Protocol):
             "n": rows.COUNT(default=1),
             "logit_bias": parts.BIAS,
             "reasoning_effort": parts.EFFORT,
-            **LOGPROBS,
+            **parts.LOGPROBS,
             **parts.SAMPLING,
             **openai_form.STREAMING,
             **openai_form.LABELS,
@@ -115,7 +114,7 @@ class ChatCompletions(Protocol):
             **fields.of("stop", "logit_bias", "parallel_tool_calls"),
             "max_tokens": _budget(fields),
             "thinking": parts.thinking_of(fields, "reasoning_effort", model),
-            "logprobs": asked_logprobs(fields, model),
+            "logprobs": parts.asked_logprobs(fields, model),
         }
         schema = parts.schema_of(fields["response_format"])
         include_usage = openai_form.includes_usage(fields)

@@ -23,7 +23,6 @@ from ..rows import Form
 from . import openai_form
 from .base import Protocol, StreamWriter
 from .chunks import Chunks
-from .logprobs import LIKELIEST, checked
 
 #: The token budget of a request that gives none, as in OpenAI's.
 DEFAULT_MAX_TOKENS = 16
@@ -43,7 +42,7 @@ class Completions(Protocol):
             "max_tokens": rows.COUNT(default=DEFAULT_MAX_TOKENS),
             "stop": parts.STOP,
             "logit_bias": parts.BIAS,
-            "logprobs": LIKELIEST,
+            "logprobs": parts.LIKELIEST,
             "echo": rows.FLAG,
             "response_format": rows.inner(parts.FORMAT),
             **parts.SAMPLING,
@@ -68,7 +67,7 @@ class Completions(Protocol):
         options = {
             **parts.sampling(fields),
             **fields.of("max_tokens", "stop", "logit_bias"),
-            "logprobs": None if count is None else checked(count, "logprobs", model),
+            "logprobs": None if count is None else parts.checked_logprobs(count, "logprobs", model),
         }
         schema = parts.schema_of(fields["response_format"])
         if fields["echo"] and count is not None:

@@ -36,7 +36,6 @@ from ..failures import Failure
 from ..fields import Fields, RequestError
 from ..rows import Form, Rows
 from .base import Endpoint, Protocol, StreamWriter, line
-from .logprobs import LOGPROBS, asked_logprobs
 
 #: Options of Ollama, and ours.
 _OPTIONS = {
@@ -71,7 +70,7 @@ _ROWS: Rows = {
     "think": rows.FLAG(default=None) | parts.EFFORT,
     "stream": rows.FLAG(default=True),
     "keep_alive": rows.LABEL,
-    **LOGPROBS,
+    **parts.LOGPROBS,
     **parts.TOOLGRAMMAR,
 }
 _CALLED = Form({"name": rows.TEXT(needed=True), "arguments": rows.OBJECT(default={}), "index": rows.LABEL})
@@ -136,7 +135,7 @@ class Chat(Protocol):
             **({} if fields["options"] is None else _sampling(fields["options"], model)),
             **parts.own_options(fields),
             "thinking": thinking,
-            "logprobs": asked_logprobs(fields, model),
+            "logprobs": parts.asked_logprobs(fields, model),
             "prefix": prefix,
         }
         schema = None

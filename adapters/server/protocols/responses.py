@@ -25,7 +25,6 @@ from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Rows
 from . import openai_form
 from .base import Protocol, StreamWriter
-from .logprobs import LIKELIEST, checked
 from .response_events import SEARCH_CALL, Events, call_item, end_of, head_of, held_names, reasoning_item, text_item
 from .response_memory import Kept, Memory
 
@@ -170,7 +169,7 @@ class Responses(Protocol):
             ),
             "include": rows.TEXTS,
             "max_output_tokens": rows.COUNT,
-            "top_logprobs": LIKELIEST,
+            "top_logprobs": parts.LIKELIEST,
             "store": rows.FLAG(default=True),
             **parts.SAMPLING,
             **openai_form.STREAMING,
@@ -388,7 +387,7 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
     count = fields["top_logprobs"]
     if _LOGPROBS not in included and not count:
         return None
-    return checked(count or 0, "top_logprobs" if count else "include", model)
+    return parts.checked_logprobs(count or 0, "top_logprobs" if count else "include", model)
 
 
 def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[Any]) -> tuple[Message, ...]:

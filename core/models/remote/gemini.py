@@ -176,8 +176,7 @@ class Gemini(ProviderProtocol):
         """Return the result of a call; its images are parts of their own."""
         said = {"error" if message.is_error else "output": message.text}
         response = {"functionResponse": {"id": call_id, "name": name, "response": said}}
-        images = () if isinstance(message.content, str) else message.content
-        return [response, *self.blocks(tuple(part for part in images if isinstance(part, ImagePart)))]
+        return [response, *map(self._image, message.images)]
 
     def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return the parts of an earlier answer, with the signatures that Gemini gave them."""

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...basics.logs import logger_of
-from ...conversation.messages import ImagePart, Message
+from ...conversation.messages import Message
 from ...errors import GrammarError, LimitError, ModelError, NotFoundError, SchemaError, ServerError
 from ...export.writers import Exported
 from ...generation.plan import Planner
@@ -80,9 +80,7 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
     params, tools = task.params, task.tools
     if task.free or (tools is None and not task.is_json and task.grammar is None):
         return None
-    if any(
-        isinstance(part, ImagePart) for turn in messages if not isinstance(turn.content, str) for part in turn.content
-    ):
+    if any(turn.images for turn in messages):
         return None
     if "think" in template.source and params.thinking is not False:
         return None  # the grammar is that of the answer alone
