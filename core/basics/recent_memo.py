@@ -12,7 +12,7 @@ from .forks import shared_lock
 Value = TypeVar("Value")
 Call = TypeVar("Call", bound=Callable[..., Any])
 
-#: Maximum of bytes that a memo takes whose keys are the JSON texts of schemas and tools.
+#: Maximum of bytes that a memo takes whose keys are the texts of schemas and tools.
 MAX_TEXT_BYTES = 32 * 2**20
 
 
@@ -97,7 +97,7 @@ class RecentMemo(Generic[Value]):
 
 
 class TextMemo(RecentMemo[Value]):
-    """Recent memo whose keys are the JSON texts of schemas and tools.
+    """Recent memo whose keys are the texts of schemas and tools.
 
     Args:
         most: maximum number of values.

@@ -16,7 +16,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from toolgrammar.core.basics import RecentMemo
+from toolgrammar.core.basics import TextMemo
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.json import to_pointer
 from toolgrammar.core.schema import KEYWORDS, unread, warn_of_misspelt
@@ -31,7 +31,7 @@ _logger = logging.getLogger("toolgrammar.tools")
 MAX_UNREAD = 10
 
 #: What dicts that caused no warning were read as, by their data: agents give the same tools with every request.
-_KNOWN: RecentMemo[bytes] = RecentMemo(4_096, 16 * 2**20)
+_KNOWN: TextMemo[bytes] = TextMemo(4_096)
 #: Another object after each warning.
 _WARNED: deque[object] = deque((None,), maxlen=1)
 
@@ -108,7 +108,7 @@ def recognise(source: Any) -> list[Tool] | None:
     if not isinstance(source, Mapping):
         return None
     try:
-        key = marshal.dumps(source, 2)  # equal for equal data, and refused for all else
+        key = marshal.dumps(source, 2)  # type: ignore[arg-type]  # equal for equal data, and refused for all else
     except ValueError:
         return tools_from_dict(source)
     known = _KNOWN.get(key)
