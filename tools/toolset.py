@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import Self
 
 from toolgrammar.core.basics import Whitespace, logger_of, require_word
-from toolgrammar.core.conversation import (
-    CallEnd,
-    Message,
-    MessageBuilder,
-    ToolCall,
-    of_conversation,
-)
+from toolgrammar.core.conversation import CallEnd, Message, MessageBuilder, ToolCall, of_conversation
 from toolgrammar.core.errors import (
     InvalidArgumentsError,
     LimitError,

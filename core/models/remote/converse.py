@@ -156,6 +156,7 @@ class Converse(StrictToolsProtocol):
         return f"model/{quote(self.name, safe='')}/converse-stream"
 
     def _read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        """Read an event of a stream, or a whole answer; return the reasoning and the text that it adds."""
         if "output" in event:
             content = event["output"]["message"]["content"]
             pieces = [_start(index, block, answer) for index, block in enumerate(content)]
