@@ -49,6 +49,7 @@ cdef class Automaton(Positions):
     cdef bint next_accepts
 
     cdef object _grow_nodes(self, int needed)
+    cdef bint knows_heads(self, int node) noexcept
     cdef object need_heads(self, int node)
     cdef long long _atom_of(self, int node) except -9
     cdef object _push(self, long long atom, int rest)

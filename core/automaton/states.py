@@ -95,9 +95,15 @@ class Automaton(Positions):
         return None
 
     @cython.cfunc
+    @cython.exceptval(check=False)
+    def knows_heads(self, node: cython.int) -> cython.bint:
+        """Return True if `need_heads` was asked of a node before."""
+        return node < self.node_room and self.head_at[node] > 0
+
+    @cython.cfunc
     def need_heads(self, node: cython.int) -> object:
         """Copy the heads of a node from the node store, once, with atomic nodes as positions (counted as a fault)."""
-        if node < self.node_room and self.head_at[node] > 0:
+        if self.knows_heads(node):
             return None
         self.faults += 1
         at: cython.int = self.nodes.head_index(node)

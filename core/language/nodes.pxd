@@ -16,6 +16,7 @@ cdef class Nodes(NodeSearch):
     cdef int _heads_used
     cdef int _heads_room
 
+    cdef int _words_before(self, int first, int end, int depth, int byte) except -1
     cpdef int head_index(self, int node) except -1
     cdef int _need_heads(self, int node) except -1
     cdef int _begin_heads(self, int node) except -1

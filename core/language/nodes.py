@@ -89,6 +89,21 @@ class Nodes(NodeSearch):
 
     # -- heads -------------------------------------------------------------------------------------------------
 
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _words_before(self, first: cython.int, end: cython.int, depth: cython.int, byte: cython.int) -> cython.int:
+        """Return the first of some neighbouring words, equal up to ``depth``, whose next byte is at least ``byte``."""
+        middle: cython.int
+        word: bytes
+        while first < end:
+            middle = (first + end) // 2
+            word = self._words[middle]
+            if word[depth] < byte:
+                first = middle + 1
+            else:
+                end = middle
+        return first
+
     def heads(self, node: cython.int):
         """Return the head normal form of a node. Law: the language is the union of ``atom rest`` over the heads, and
         the empty text if `nullable`; no ``atom rest`` is empty."""
@@ -259,8 +274,6 @@ class Nodes(NodeSearch):
         """Push one head for each next byte: the longest common prefix of the words with it, then the union of their
         rests."""
         low: cython.int
-        high: cython.int
-        middle: cython.int
         common: cython.int
         rest: cython.int
         joined: cython.int
@@ -273,15 +286,7 @@ class Nodes(NodeSearch):
         while first < end:
             word = self._words[first]
             byte = word[depth]
-            low = first + 1
-            high = end
-            while low < high:  # words are sorted: bisect for the end of the group
-                middle = (low + high) // 2
-                other = self._words[middle]
-                if other[depth] == byte:
-                    low = middle + 1
-                else:
-                    high = middle
+            low = self._words_before(first + 1, end, depth, byte + 1)
             rest = self._follows[first]
             common = len(word)
             if low > first + 1:

@@ -3,6 +3,9 @@
 from ..compiled.memory cimport free, ints, longs, more
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
+from ..language cimport node_kinds
+from ..language.node_store cimport cell
+from ..language.nodes cimport Nodes
 from .token_set cimport TokenSet
 from .trie cimport Trie
 
@@ -34,6 +37,7 @@ cdef class TrieWalk:
     cdef object emit_one(self, int token)
     cdef object emit_all(self, int begin, int stop)
     cdef object _cross(self, int node, int rest)
+    cdef object _read_words(self, int node, int first, int end, int depth)
     cdef tuple _static(self, long long atom, int rest)
     cdef object _doubt(self, int node, int forbids, bint whole)
     cdef object _drain_in_order(self)

@@ -16,6 +16,9 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
+    from ..language import node_kinds
+    from ..language.node_store import cell
+    from ..language.nodes import Nodes
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.memory import free, ints, longs, more
@@ -28,6 +31,9 @@ _ENTRY = cython.declare(cython.int, 5)
 
 #: Number of entries after which the work list is processed in trie order instead of last in, first out.
 _MANY = cython.declare(cython.int, 10_000)
+
+#: Number of words from which a trie is walked beside them.
+_FEW_WORDS = cython.declare(cython.int, 8)
 
 #: What a dependent node adds to ``crossed`` while the walk is beyond its end. The text may forbid a token that goes
 #: beyond such a node, so from `_NOTED` on, each token is recorded (``unsure`` or ``named``). A name that was begun
@@ -130,6 +136,12 @@ class TrieWalk:
     def _cross(self, node: cython.int, rest: cython.int) -> object:
         """Emit the tokens below a trie node that continue with ``rest``."""
         automaton: Automaton = self.automaton
+        nodes: Nodes = automaton.nodes
+        if node and cell(nodes, rest, node_kinds.KIND) == node_kinds.WORDS and not automaton.knows_heads(rest):
+            first: cython.int = cell(nodes, rest, node_kinds.A)
+            end: cython.int = cell(nodes, rest, node_kinds.B)
+            if end - first > _FEW_WORDS:
+                return self._read_words(node, first, end, cell(nodes, rest, node_kinds.C))
         # Also without children: a token that ends here is in doubt if a dependent node follows.
         automaton.need_heads(rest)
         if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:
@@ -138,6 +150,43 @@ class TrieWalk:
         i: cython.int
         for i in range(at, at + automaton.head_count[rest]):
             self._push(node, automaton.head_atom[i], automaton.head_rest[i])
+        return None
+
+    @cython.cfunc
+    def _read_words(self, node: cython.int, first: cython.int, end: cython.int, depth: cython.int) -> object:
+        """Emit the tokens below a trie node that continue with some words of a WORDS node, from ``depth`` on.
+
+        Words and trie are both sorted, so the work is their common prefixes. Nodes and positions are only made for what
+        follows a whole word: most of what a token may begin is never written.
+        """
+        trie: Trie = self.trie
+        nodes: Nodes = self.automaton.nodes
+        if nodes._is_whole(first, depth):
+            self._cross(node, nodes._follows[first])
+            first += 1
+        i: cython.int = node + 1
+        stop: cython.int = node + trie.size[node]
+        high: cython.int
+        follow: cython.int
+        byte: cython.int
+        word: bytes
+        while i < stop and first < end:
+            word = nodes._words[first]
+            byte = word[depth]
+            if trie.byte[i] < byte:
+                i += trie.size[i]
+            elif trie.byte[i] > byte:
+                first = nodes._words_before(first, end, depth, trie.byte[i])
+            else:
+                high = nodes._words_before(first, end, depth, byte + 1)
+                follow = first
+                while follow < high and nodes._answer(nodes._follows[follow], node_kinds.HAS_TEXT) == node_kinds.NO:
+                    follow += 1
+                if follow < high:  # else no word can be completed
+                    self._emit_at(i)
+                    self._read_words(i, first, high, depth + 1)
+                first = high
+                i += trie.size[i]
         return None
 
     @cython.cfunc

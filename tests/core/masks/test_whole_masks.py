@@ -49,6 +49,33 @@ def test_masks_of_strings_spelled_in_every_way(size: int) -> None:
     assert judge.tally["schemas"] == 36 and judge.tally["masks"] > 300, judge.tally
 
 
+def test_masks_of_many_words() -> None:
+    """Words that begin others, with escapes, each followed by nothing, anything, the impossible or what must not
+    repeat: every token that goes through some of them, whole or in part, is judged."""
+    rng = random.Random(5)
+    words = sorted({"".join(rng.choices('abc"\\\u00e9', k=rng.randrange(5))) for _ in range(150)})
+    spelled = [json.dumps(word)[1:-1].encode() for word in words]
+    pieces = [word[at:] + end for word in spelled for at in (0, 1) for end in (b"", b'"', b'", "', b'": ', b'": 1, "a')]
+    tokens = [*(bytes((byte,)) for byte in range(256)), *sorted(set(pieces) - {b""})]
+    judge = sweep.Judge(Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False))
+    unique = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "maxItems": 2}
+    values = [{"type": "integer"}, {"not": {}}, unique, {"enum": words[:20]}, True]
+    members = {word: values[number % 5] for number, word in enumerate(words)}
+    listed = {"enum": words}
+    for schema, value in (
+        (listed, words[3]),
+        ({"type": "array", "items": listed, "uniqueItems": True}, words[5:9]),
+        ({"properties": members, "additionalProperties": False}, {words[0]: 1, words[2]: [1, 2], words[3]: words[9]}),
+        ({"properties": members, "minProperties": 1}, {words[5]: 2, words[8]: words[8], "zz": 1}),
+        (
+            {"anyOf": [{"properties": {"a": {"const": w}, "b": {"const": w}}, "required": ["a"]} for w in words]},
+            {"a": words[7]},
+        ),
+    ):
+        judge.schema({"type": ["object", "array", "string"], **schema}, [value], rng)
+    assert judge.tally["schemas"] == 5 and judge.tally["masks"] > 60, judge.tally
+
+
 def test_a_real_vocabulary_is_judged_whole() -> None:
     """Steps through the automaton by bytes find what the matcher accepts, token by token, in 131,072 tokens."""
     pytest.importorskip("mistral_common", reason="mistral-common is not installed")

@@ -100,3 +100,16 @@ def test_the_work_does_not_grow(schema: dict[str, Any], value: Any, visited: int
     assert sum(routes[1:]) <= sum(sets[1:]) and routes[-1] <= sets[-1]
     # A number that fell is to be written down, so that it stays.
     assert (now, routes) == (visited, sets)
+
+
+def test_a_mask_derives_no_word_that_is_not_written() -> None:
+    """Among many words the trie is walked beside them: nodes are made along the text, not along each token."""
+    vocabulary, encode = tekken()
+    words = [f"{first}{second}{third}" for first in "abcdefghkm" for second in "aeiouy" for third in "lnrstx"]
+    constraint = Grammar.from_json_schema({"enum": words}).bind(vocabulary)
+    matcher = constraint.matcher()
+    row = np.zeros(constraint.words, np.uint32)
+    for token in encode(json.dumps(words[200])):
+        matcher.fill_mask(row)
+        assert matcher.accept(token)
+    assert constraint.counters()["faults"] <= 10
