@@ -103,7 +103,8 @@ def serve(
     keep_little()
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
-    from toolgrammar.core import Record
+    from toolgrammar.core import Grammar, Record
+    from toolgrammar.core.models import LocalModel
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
     keys = {key_of("--api-key", key): role for role, _, key in (_role_and_key(one) for one in api_key or ())}
@@ -125,6 +126,9 @@ def serve(
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = loaded_models(models)
     app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named, policy=policy)
+    for model in loaded.values():
+        if isinstance(model, LocalModel):
+            Grammar.json().bind(model.vocabulary).matcher()  # prepared now, not while the first request waits
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()

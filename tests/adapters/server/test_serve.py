@@ -29,6 +29,8 @@ import uvicorn
 
 from toolgrammar.adapters.cli import main, serve
 from toolgrammar.adapters.server import create_app
+from toolgrammar.core import load_model
+from toolgrammar.core.masks import index_files
 
 PROGRAM = "from toolgrammar.adapters.cli import main; main()"
 KEY = "k-0123456789"
@@ -361,12 +363,16 @@ def test_what_cannot_start_says_why(tmp_path: Path) -> None:
 
 def test_the_process_is_prepared_for_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules and models are frozen before the first request, since a full collection stops all threads; and a thread
-    that waits for the interpreter gets it sooner."""
+    that waits for the interpreter gets it sooner; the index of the vocabulary is there."""
     module = importlib.import_module("toolgrammar.adapters.cli.serve")
-    seen: list[tuple[int, float]] = []
-    monkeypatch.setattr(
-        module, "_run", lambda *arguments: seen.append((gc.get_freeze_count(), sys.getswitchinterval()))
-    )
+    seen: list[tuple[int, float, bool]] = []
+    model = load_model("embedded")
+    monkeypatch.setattr(module, "loaded_models", lambda models: {"embedded": model})
+
+    def run(*arguments: Any) -> None:
+        seen.append((gc.get_freeze_count(), sys.getswitchinterval(), index_files._make in model.vocabulary._derived))
+
+    monkeypatch.setattr(module, "_run", run)
     before = sys.getswitchinterval()
     monkeypatch.setattr(module, "_log_to_stderr", lambda level: None)
     gc.unfreeze()  # what the tests froze
@@ -378,7 +384,7 @@ def test_the_process_is_prepared_for_many_threads(monkeypatch: pytest.MonkeyPatc
     finally:
         gc.unfreeze()
         sys.setswitchinterval(before)
-    assert seen[0][0] > 10_000 and seen[0][1] < before
+    assert seen[0][0] > 10_000 and seen[0][1] < before and seen[0][2]
 
 
 def test_idle_connections_live_longer_than_in_clients(monkeypatch: pytest.MonkeyPatch) -> None:
