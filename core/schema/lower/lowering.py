@@ -171,6 +171,9 @@ class Lowering(ScalarLowering):
             types, integer = types_of(schema)
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
+        if self._direct and type(schema.get("const")) is str and schema.get("type", "string") == "string":
+            if asserted(schema) <= {"const", "type"} and self.normaliser.document.knows("const"):
+                return self.listed([schema["const"]])
         rule = _Subschema(self, located)
         sure = self.is_inhabited((SignedSchema(located),))
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
