@@ -16,12 +16,12 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..language import node_kinds
-    from ..language.node_store import cell
-    from ..language.nodes import Nodes
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.memory import free, ints, longs, more
+    from ..language import node_kinds
+    from ..language.node_store import cell
+    from ..language.nodes import Nodes
     from .token_set import TokenSet
     from .trie import Trie
 
