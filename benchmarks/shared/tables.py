@@ -416,7 +416,11 @@ def sureness(report: Result) -> str:
 @shows("seen_ids")
 def seen_ids(report: Result) -> str:
     """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
-    said = {"free": "any text or number", "seen": "`Seen` in results and calls, or in a message of the user"}
+    said = {
+        "free": "any text or number",
+        "seen": "`Seen` in results and calls, or in a message of the user",
+        "grounded": "types of ids, under `Policy.grounded`",
+    }
     columns: dict[str, Column] = {
         "calls": "asked",
         "not offered": lambda way: way["asked"] - way["offered"],
