@@ -207,7 +207,7 @@ def test_it_can_be_turned_off() -> None:
     assert (out.text, out.message.tool_calls) == (text, ())
 
 
-@pytest.mark.parametrize("options", [{"tool_choice": "none"}, {"response_schema": True}])
+@pytest.mark.parametrize("options", [{"tool_choice": "none"}, {"output_type": True}])
 def test_where_no_call_may_be_it_is_no_call(options: dict[str, Any]) -> None:
     """With ``tool_choice="none"``, and where text is JSON of a schema, JSON is text."""
     out = ScriptedModel([SPELLED[1][0]]).generate("Weather?", tools=TOOLS, **options)
