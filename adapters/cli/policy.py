@@ -104,4 +104,4 @@ add(
     check,
     'toolgrammar policy check policy.json tools.json --never \'{"properties": {"name": {"const": "wipe"}}}\'',
 )
-add(app, schema, "toolgrammar policy schema > policy.schema.json")
+add(app, schema, "toolgrammar policy schema")
