@@ -16,10 +16,9 @@ from xml.etree import ElementTree
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.errors import ToolCallError, ToolGrammarError
-from toolgrammar.core.grammar import edits
+from toolgrammar.core.grammar import edits, single_bytes
 from toolgrammar.core.validation import Validator
 
-from .byte_vocabulary import single_bytes
 from .fuzz_targets import FailureKind, Target
 from .tool import Tool
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from toolgrammar.core import Constraint, Grammar
 from toolgrammar.core.errors import MissingDependencyError
+from toolgrammar.core.grammar import single_bytes
 
-from .byte_vocabulary import single_bytes
 from .closed_schema import close_objects
 from .tool import Tool
 from .toolset import ToolSet

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .data import is_grammar as is_grammar
     from .examples import Example as Example, edits as edits
     from .grammar import Grammar as Grammar
-    from .sampling import random_text as random_text
+    from .sampling import random_text as random_text, single_bytes as single_bytes
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy(
@@ -26,6 +26,6 @@ if not TYPE_CHECKING:
             "data": "is_grammar",
             "examples": "Example edits",
             "grammar": "Grammar",
-            "sampling": "random_text",
+            "sampling": "random_text single_bytes",
         },
     )
