@@ -44,7 +44,7 @@ class Confirmed:
 
     @classmethod
     def of(cls, policy: Any, *others: Any) -> Confirmed:
-        """Return one policy of several; those that are None say nothing."""
+        """Return the intersection of policies; None among ``others`` adds nothing."""
         both = Policy.from_any(policy)
         for other in others:
             other = other.policy if isinstance(other, Confirmed) else other

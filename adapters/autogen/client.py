@@ -254,7 +254,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         json_output: JsonOutput,
         extra: Mapping[str, Any],
     ) -> GenerateParams:
-        """Return the options of a request: of the client, and those that the call gives."""
+        """Return the options of a request: the client's, replaced by those of the call."""
         arguments = {**self._create_args, **extra}
         asked = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
         schema: Any = None

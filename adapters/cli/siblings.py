@@ -1,4 +1,4 @@
-"""Schemas in several files: those that a file refers to, below its folder, become definitions in it."""
+"""Schemas in several files: each file of the folder to which a schema refers becomes a definition in it."""
 
 from __future__ import annotations
 

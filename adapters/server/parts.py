@@ -42,7 +42,7 @@ SAMPLING: Rows = {
     ),
     **TOOLGRAMMAR,
 }
-#: Maximum number of likely tokens that are told at each place.
+#: Maximum of ``top_logprobs``: alternatives to each token.
 MAX_LIKELIEST = 20
 
 LIKELIEST = rows.WHOLE(schema={"minimum": 0, "maximum": MAX_LIKELIEST})
