@@ -12,15 +12,6 @@ from .params import GenerateParams, OutputParser
 from .step_record import Step
 
 
-@dataclass(frozen=True)
-class _Counts:
-    """What no engine counted here."""
-
-    cached_tokens: int = 0
-    forced_tokens: int = 0
-    forward_passes: int = 0
-
-
 @dataclass
 class _Written:
     """What `Output` asks of a decoding, for a text that is already there."""
@@ -32,10 +23,6 @@ class _Written:
     reasoning: Any = None
     tracer: Any = None
     stop_requested: bool = False
-    reasoning_tokens: int = 0
-    sequence: Any = _Counts()
-    choices: tuple[Any, ...] = ()
-    repeated: str | None = None
     params: GenerateParams = field(default_factory=lambda: GenerateParams(equal_calls=True))  # no call is left out
 
 
@@ -62,10 +49,9 @@ def cut_places(
     for token in token_ids:
         output.feed(Step(token, tokens[token] or b"", False))
     output.close()
-    generation = output.generation(output.finish(0))
-    if any(call.fault == "unfinished" for call in generation.message.tool_calls):
+    calls = output.calls
+    if any(call.fault == "unfinished" for call in calls):
         return [""]  # the budget was less than the shortest answer
-    calls = generation.message.tool_calls
-    places = [*generation.cut, *(call.name + pointer for call in calls for pointer in call.cut)]
+    places = [*output.truncated_in_text(), *(call.name + pointer for call in calls for pointer in call.cut)]
     # Of any other text than JSON, calls, and free text beside calls, nobody can say where it was cut.
     return places if places or is_json or parser is not None else [""]

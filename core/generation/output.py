@@ -35,6 +35,7 @@ from .sureness import sureness
 from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
+    from ..conversation.messages import ToolCall
     from ..conversation.trace import Trace
     from ..grammar import Grammar
     from ..vocabulary.vocabulary import Vocabulary
@@ -103,6 +104,11 @@ class Output:
         self._raw_size = 0
 
     @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls so far."""
+        return self._built.message().tool_calls
+
+    @property
     def is_unsaid(self) -> bool:
         """True if the answer was nothing but the beginning of a call that the options or the budget denied."""
         return self._is_denied and not self._says
@@ -166,7 +172,7 @@ class Output:
         return Finish(
             reason,
             usage,
-            self._truncated_in_text(),
+            self.truncated_in_text(),
             trace,
             self._stopped_by,
             choices,
@@ -386,7 +392,7 @@ class Output:
 
     # -- truncated values ------------------------------------------------------------------------------------------
 
-    def _truncated_in_text(self) -> tuple[str, ...]:
+    def truncated_in_text(self) -> tuple[str, ...]:
         """Return the pointers of the truncated values of a JSON answer that is not a call: those cut off by the budget,
         or by the rest that the grammar forced (``closed_at``). Empty if there are none, and after a cancellation."""
         text = self._built.text
