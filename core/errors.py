@@ -51,8 +51,12 @@ Every error has a ``code`` (a stable slug), a ``place`` in the user's input, a `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+#: Maximum number of tools that an error lists.
+_SHOWN_TOOLS = 20
 
 #: The hint of an `InternalError`.
 REPORT = "this is a fault of toolgrammar: please report it, with the schema and the text"
@@ -317,6 +321,16 @@ class ToolCallError(ToolGrammarError, code="tool_call"):
 
 class UnknownToolError(ToolCallError, LookupError, code="unknown_tool"):
     """The call names a tool that was not given."""
+
+    @classmethod
+    def among(cls, names: Sequence[str], name: object, message: str | None = None) -> UnknownToolError:
+        """Return the error for a name that is none of the tools' ``names``, which its hint lists."""
+        shown = ", ".join(names[:_SHOWN_TOOLS]) + (", ..." if len(names) > _SHOWN_TOOLS else "")
+        return cls(
+            message or f"unknown tool {name!r}",
+            hint=f"the tools are: {shown}" if names else "the tool set is empty",
+            place=Place(tool=name if isinstance(name, str) else None),
+        )
 
 
 class InvalidArgumentsError(ToolCallError, ValueError, code="invalid_arguments"):

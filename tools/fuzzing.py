@@ -14,9 +14,8 @@ from itertools import chain, islice
 from typing import Any
 from xml.etree import ElementTree
 
-from toolgrammar.core import Grammar
 from toolgrammar.core.errors import ToolCallError, ToolGrammarError
-from toolgrammar.core.grammar import edits, single_bytes
+from toolgrammar.core.grammar import Grammar, edits, single_bytes
 from toolgrammar.core.validation import Validator
 
 from .fuzz_targets import FailureKind, Target

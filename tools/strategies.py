@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from toolgrammar.core import Constraint, Grammar
 from toolgrammar.core.errors import MissingDependencyError
-from toolgrammar.core.grammar import single_bytes
+from toolgrammar.core.grammar import Grammar, single_bytes
+from toolgrammar.core.masks import Constraint
 
 from .closed_schema import close_objects
 from .tool import Tool

@@ -22,12 +22,12 @@ from toolgrammar.core.errors import (
     SchemaError,
     ToolCallError,
     ToolGrammarError,
+    UnknownToolError,
 )
 from toolgrammar.core.generation import (
     PartialReader,
     ToolsInPrompt,
     check_tool_choice,
-    unknown_tool,
 )
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
@@ -36,7 +36,7 @@ from toolgrammar.core.pages import table
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
-from toolgrammar.core.schema import of_today, reasoning_first, today
+from toolgrammar.core.schema import of_today, reasoning_first
 
 from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
 from .calling import as_call
@@ -310,7 +310,7 @@ class ToolSet(Execution):
         try:
             return self._tools[name]
         except KeyError:
-            raise unknown_tool(name, self.names) from None
+            raise UnknownToolError.among(self.names, name) from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._tools
@@ -426,14 +426,13 @@ class ToolSet(Execution):
             turn = turn.counted(min_calls, max_calls, distinct)
         other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
-        is_dated = any(tool.names_a_day for tool in turn.tools)
-        day = today() if is_dated else None
+        today = tuple(tool.of_today() for tool in turn.tools)
+        day = tuple(tool.fingerprint for tool in today) if today != turn.tools else None
         key += (min_calls, max_calls, distinct, reasoning, day, other_spellings, marked)  # type: ignore[assignment]
 
         def made() -> Grammar:
-            tools = tuple(tool.of_today() for tool in turn.tools) if is_dated else turn.tools
-            other = self._spellings(wire).of_tools(tools) if other_spellings else None
-            spec = replace(turn, tools=tools, other=other if other and other.rows else turn.other)
+            other = self._spellings(wire).of_tools(today) if other_spellings else None
+            spec = replace(turn, tools=today, other=other if other and other.rows else turn.other)
             if marked:
                 spec = replace(spec, is_marked=True, grammars=MARKED_GRAMMARS)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
@@ -709,7 +708,7 @@ class ToolSet(Execution):
         """
         call = replace(as_call(call), arguments={}, raw="{}", error=None) if self._names_only else as_call(call)
         if call.name not in self._tools and (call.name or call.fault is None):
-            raise unknown_tool(call.name, self.names)
+            raise UnknownToolError.among(self.names, call.name)
         if call.error is not None and call.fault is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self.require_conversation(call.name)

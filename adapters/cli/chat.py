@@ -17,7 +17,9 @@ from .output import console as make_console
 from .source import executed
 
 if TYPE_CHECKING:
-    from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace
+    from toolgrammar.core.conversation import Message, ToolCall, Trace
+    from toolgrammar.core.generation import GenerateParams
+    from toolgrammar.core.models import Model
     from toolgrammar.tools import ToolResult, ToolSet
 
 #: Message to the user about a declined call.
@@ -57,7 +59,8 @@ def chat(
 
     Exit code: 0 done, 2 the model or the tools cannot be loaded.
     """
-    from toolgrammar.core import GenerateParams, load_model
+    from toolgrammar.core.generation import GenerateParams
+    from toolgrammar.core.models import load_model
     from toolgrammar.tools import ToolSet
 
     tool_set = _tools_of(tools) if tools is not None else ToolSet.from_any([])
@@ -96,7 +99,7 @@ class _Talk:
     def __init__(
         self, model: Model, tools: ToolSet, params: GenerateParams, yes: bool, as_json: bool, system: str
     ) -> None:
-        from toolgrammar.core import Message
+        from toolgrammar.core.conversation import Message
 
         self._model = model
         self._tools = tools
@@ -109,7 +112,8 @@ class _Talk:
 
     def ask(self, text: str) -> None:
         """Answer one message of the user, with all calls on the way."""
-        from toolgrammar.core import CallStart, Finish, Message, RepeatedCall, TextDelta
+        from toolgrammar.core.conversation import CallStart, Finish, Message, TextDelta
+        from toolgrammar.core.models import RepeatedCall
         from toolgrammar.tools import ToolResult
 
         asked = [*self._messages, Message("user", text)]
@@ -208,7 +212,7 @@ def _lines(as_json: bool) -> Iterator[str]:
 
 def _tools_of(path: Path) -> ToolSet:
     """Return the tools of a file; a Python file is executed."""
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import ToolSet
 
     if not path.is_file():

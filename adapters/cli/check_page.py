@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolgrammar.core import MissingDependencyError
+from toolgrammar.core.errors import MissingDependencyError
 from toolgrammar.core.pages import escape, page
 
 from .diagram import diagrams

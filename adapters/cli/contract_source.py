@@ -45,7 +45,7 @@ _HINT = "give a file (.json, .py, .ts, .yaml), URL or command of an MCP server, 
 
 def contracts_of(name: str) -> ToolSet | Any:
     """Return the tools that a user names, or a JSON Schema as a dict; what cannot be read ends the command."""
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import ToolSet
 
     try:
@@ -60,7 +60,7 @@ def contracts_of(name: str) -> ToolSet | Any:
 
 
 def _tools_of(name: str, value: Any) -> ToolSet:
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import ToolSet
 
     try:

@@ -17,7 +17,9 @@ from .output import traced, working, writable, write_trace
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from toolgrammar.core import Finish, GenerateParams, Message, Model
+    from toolgrammar.core.conversation import Finish, Message
+    from toolgrammar.core.generation import GenerateParams
+    from toolgrammar.core.models import Model
     from toolgrammar.tools import ToolSet
 
 
@@ -47,7 +49,10 @@ def demo(
     """Let a model call one of three tools, show each token as it is written, run the tool, and let the model answer."""
     from rich.text import Text
 
-    from toolgrammar.core import GenerateParams, Message, ModelError, load_model
+    from toolgrammar.core.conversation import Message
+    from toolgrammar.core.errors import ModelError
+    from toolgrammar.core.generation import GenerateParams
+    from toolgrammar.core.models import load_model
     from toolgrammar.tools import ToolSet
 
     from .demo_tools import book_table, convert_currency, get_weather
@@ -128,7 +133,7 @@ def _show_call(
     """Write the tokens of a call as they come, then the call; return the last event, and the model's turn."""
     from rich.text import Text
 
-    from toolgrammar.core import CallEnd, Finish, Message, TokenWritten
+    from toolgrammar.core.conversation import CallEnd, Finish, Message, TokenWritten
 
     call = None
     events = model.stream(prompt, params)

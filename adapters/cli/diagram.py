@@ -32,7 +32,7 @@ def diagrams(schema: Any) -> list[tuple[str, str]]:
     try:
         import railroad
     except ImportError as error:
-        from toolgrammar.core import MissingDependencyError
+        from toolgrammar.core.errors import MissingDependencyError
 
         raise MissingDependencyError(
             "a diagram needs the package railroad-diagrams", hint="pip install 'toolgrammar[diagrams]'"

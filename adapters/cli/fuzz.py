@@ -54,7 +54,7 @@ def fuzz(
 
     Exit code: 0 no failure, 1 some failure, 2 no tool was called.
     """
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools.fuzzing import fuzz as fuzzed
 
     writable(junit)

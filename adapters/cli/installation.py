@@ -176,7 +176,8 @@ def _compiled(found: Installation) -> None:
 def _engine(found: Installation) -> None:
     """Make one mask: the tokens that may begin a positive integer."""
     try:
-        from toolgrammar.core import Grammar, Vocabulary
+        from toolgrammar.core.grammar import Grammar
+        from toolgrammar.core.vocabulary import Vocabulary
 
         vocabulary = Vocabulary([b"1", b"-", b"x", b"", b"0", None], eos=[5], cache_dir=False)
         matcher = Grammar.from_json_schema({"type": "integer", "minimum": 1}).bind(vocabulary).matcher()

@@ -20,7 +20,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from toolgrammar.core import Model, ToolGrammarError, Trace
+    from toolgrammar.core.conversation import Trace
+    from toolgrammar.core.errors import ToolGrammarError
+    from toolgrammar.core.models import Model
 
 #: Exit code of a wrong request, and of an error that the library raises on purpose.
 EXIT_USAGE = 2

@@ -41,7 +41,7 @@ def check(
     Exit code: 0 as wanted, 1 a call of --never can be written, 2 the policy or the tools cannot be read, 3 that is not
     decided.
     """
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import Policy, ToolSet
 
     found = contracts_of(tools)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from toolgrammar.core import BudgetError, NotFoundError, ToolGrammarError
+from toolgrammar.core.errors import BudgetError, NotFoundError, ToolGrammarError
 from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError, RemoteModel
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
@@ -161,7 +161,7 @@ class Prober:
         return Report(self.url, name, kind, round(time.monotonic() - start, 1), tuple(rows))
 
     async def _listed(self) -> str:
-        from toolgrammar.core import ModelError
+        from toolgrammar.core.errors import ModelError
 
         names = await self._wire.models()
         if not names:
@@ -402,7 +402,7 @@ def _json_schema(schema: Any) -> dict[str, Any]:
 
 def _request(check: str) -> tuple[str, dict[str, Any]] | None:
     """Return the prompt and the options of a check for this library; None if there are none."""
-    from toolgrammar.core import JsonMode
+    from toolgrammar.core.generation import JsonMode
 
     tools = ToolSet.from_any([_WEATHER, _TIME])
     weather = "What is the weather in Oslo?"

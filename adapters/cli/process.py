@@ -46,7 +46,7 @@ def main() -> None:
 
 def _run(arguments: list[str]) -> int:
     """Run a command, and return the exit code; the verdict of a command is its `typer.Exit`."""
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
 
     from .app import app
 

@@ -35,7 +35,8 @@ def verify(
 
     Exit code: 0 it is, 1 it is not, 2 there is no record to read.
     """
-    from toolgrammar.core import Record, ToolGrammarError
+    from toolgrammar.core import Record
+    from toolgrammar.core.errors import ToolGrammarError
 
     try:
         report = Record.verify(path, key=None if key is None else key_of("--key", key).encode(), head=head)

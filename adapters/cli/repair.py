@@ -30,7 +30,7 @@ def repair(
     Values that the text does not hold are only made up with --invent. Exit code: 0 done, 1 nothing is near, 2 there is
     nothing to repair.
     """
-    from toolgrammar.core import ParseError
+    from toolgrammar.core.errors import ParseError
     from toolgrammar.core.repair import repair as repair_text
     from toolgrammar.tools import ToolSet
 

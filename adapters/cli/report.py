@@ -9,7 +9,7 @@ from .samples import samples_of
 from .source import Source
 
 if TYPE_CHECKING:
-    from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
+    from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
     from toolgrammar.core.schema import Unread
     from toolgrammar.tools import ToolSet
     from toolgrammar.tools.tool_findings import ToolFinding
@@ -97,7 +97,7 @@ class Report:
 
 def report_of(source: Source, seed: int = 0) -> Report:
     """Return how a schema is enforced, with random outputs."""
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.core.schema import Findings
 
     found = Findings()

@@ -32,8 +32,8 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
     Raises:
         ToolGrammarError: the schema cannot be enforced, or has no output.
     """
-    from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.grammar import random_text
+    from toolgrammar.core.errors import ToolGrammarError
+    from toolgrammar.core.grammar import Grammar, random_text
 
     grammar = source.grammar()
     grammar.check()

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .json_input import read_json
+from .memory import keep_little
 from .model import pulled
 from .output import complain, console, fail
 from .source import executed
 
 if TYPE_CHECKING:
-    from toolgrammar.core import Model
+    from toolgrammar.core.models import Model
 
 #: Seconds that running requests get to end when the server is asked to stop.
 GRACE = 30
@@ -98,8 +99,6 @@ def serve(
     Exit code: 0 stopped (143 by SIGTERM), 1 requests still ran after the grace, 2 a model cannot be loaded or the port
     is taken.
     """
-    from toolgrammar.core.basics import keep_little
-
     keep_little()
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
@@ -159,7 +158,7 @@ def _values_of(path: Path) -> dict[str, Any]:
         if not isinstance(named, dict) or not all(isinstance(one, list) for one in named.values()):
             fail(f"{path} is not an object of lists", hint)
         return named
-    from toolgrammar.core import Values
+    from toolgrammar.core.live import Values
 
     module = executed(path)
     functions = {
@@ -275,7 +274,7 @@ def _announce(address: str, names: list[str], has_keys: bool, grace: int) -> Non
 
 def loaded_models(models: list[str]) -> dict[str, Model]:
     """Load models by their addresses; return them by the names under which they are served."""
-    from toolgrammar.core import load_model
+    from toolgrammar.core.models import load_model
 
     loaded: dict[str, Model] = {}
     for given in models:

@@ -23,7 +23,8 @@ from .output import ended, fail
 from .siblings import bundled, in_folder
 
 if TYPE_CHECKING:
-    from toolgrammar.core import Grammar, ToolGrammarError
+    from toolgrammar.core.errors import ToolGrammarError
+    from toolgrammar.core.grammar import Grammar
     from toolgrammar.core.schema import Unread
     from toolgrammar.tools.tool_findings import ToolFinding
 
@@ -82,7 +83,7 @@ class Source:
         Raises:
             ToolGrammarError: it is malformed, or cannot be enforced.
         """
-        from toolgrammar.core import Grammar
+        from toolgrammar.core.grammar import Grammar
 
         if self.given is not None:
             return Grammar.from_any(self.given)
@@ -195,8 +196,7 @@ def _read(name: str, text: str, suffix: str = "") -> Source:
 
 
 def _source(name: str, value: Any, text: str | None = None) -> Source:
-    from toolgrammar.core import Grammar
-    from toolgrammar.core.grammar import is_grammar
+    from toolgrammar.core.grammar import Grammar, is_grammar
 
     if isinstance(value, Grammar) or is_grammar(value):
         return Source(name, None, text, value)
@@ -223,7 +223,7 @@ def _imported(name: str) -> Any:
                 fail(f"{name} does not exist: {error}", example)
     finally:
         sys.path.pop(0)
-    from toolgrammar.core import Grammar
+    from toolgrammar.core.grammar import Grammar
 
     if isinstance(value, Grammar):
         return value

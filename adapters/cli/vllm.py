@@ -37,7 +37,7 @@ def vllm(
     """
     from toolgrammar.adapters.vllm.plugin import installed_distribution
     from toolgrammar.adapters.vllm.start import server_command, without_drafts
-    from toolgrammar.core import MissingDependencyError
+    from toolgrammar.core.errors import MissingDependencyError
 
     distribution = None
     if show:

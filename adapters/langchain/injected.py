@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, get_args, get_type_hints
 
-from toolgrammar.core import given
 from toolgrammar.core.errors import MissingDependencyError
+from toolgrammar.core.live import given
 
 try:
     from langchain.agents.middleware import AgentMiddleware

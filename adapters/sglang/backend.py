@@ -16,9 +16,11 @@ from sglang.srt.constrained.base_grammar_backend import (
     InvalidGrammarObject,
 )
 
-from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary, apply_mask
 from toolgrammar.core.basics import Whitespace, logger_of
-from toolgrammar.core.masks import fill_known
+from toolgrammar.core.errors import ToolGrammarError
+from toolgrammar.core.grammar import ConstraintCache, Grammar
+from toolgrammar.core.masks import Constraint, apply_mask, fill_known
+from toolgrammar.core.vocabulary import Vocabulary
 
 from .. import _shared
 

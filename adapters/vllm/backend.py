@@ -21,9 +21,12 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.structured_output.request import get_structured_output_key
 
-from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary
 from toolgrammar.core.basics import logger_of
+from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.generation import cut_places
+from toolgrammar.core.grammar import ConstraintCache, Grammar
+from toolgrammar.core.masks import Constraint
+from toolgrammar.core.vocabulary import Vocabulary
 
 from .drafts import proposes_forced_text
 from .envelope import Tokens, Wanted, refusal, wanted

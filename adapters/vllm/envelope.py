@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from toolgrammar.core import Vocabulary
 from toolgrammar.core.basics import ENVELOPE_VERSION, memoised_if_short
 from toolgrammar.core.conversation import of_conversation, require_formed
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.live import LiveSchema
+from toolgrammar.core.vocabulary import Vocabulary
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 

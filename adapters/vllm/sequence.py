@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolgrammar.core import ToolGrammarError
 from toolgrammar.core.basics import logger_of
+from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.masks import Budget, fill_known
 
 from .spelling import Spelling
@@ -21,7 +21,7 @@ from .spelling import Spelling
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from toolgrammar.core import Constraint
+    from toolgrammar.core.masks import Constraint
 
 _LOG = logger_of("vllm")
 

@@ -11,7 +11,8 @@ from toolgrammar.core.generation import Speller
 from toolgrammar.core.masks import Budget
 
 if TYPE_CHECKING:
-    from toolgrammar.core import Matcher, Vocabulary
+    from toolgrammar.core.masks import Matcher
+    from toolgrammar.core.vocabulary import Vocabulary
 
 
 class Spelling:

@@ -32,7 +32,7 @@ from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats import MALFORMED, get_format
+from toolgrammar.tools.formats import get_format
 
 VERSION = "0.33.0"
 
@@ -347,7 +347,7 @@ def read_whole(tools: ToolSet, name: str, text: str) -> tuple[str, list[Any]]:
             call = event.call
             if call.error and call.name in tools:
                 call = tools.check_call(call, repair=True)
-            if (call.error or "").startswith(MALFORMED):
+            if call.fault is not None:
                 said += call.raw
             else:
                 calls.append(call)

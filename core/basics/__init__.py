@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from .pauses import ended_by as ended_by, is_long as is_long, pause as pause
     from .recent_memo import RecentMemo as RecentMemo, TextMemo as TextMemo, memoised_if_short as memoised_if_short
-    from .resident import held as held, keep_little as keep_little
+    from .resident import held as held
     from .spans import Span as Span
 
 if not TYPE_CHECKING:
@@ -36,7 +36,7 @@ if not TYPE_CHECKING:
             "option_names": "option_meant require_known",
             "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
             "pauses": "ended_by is_long pause",
-            "resident": "held keep_little",
+            "resident": "held",
             "spans": "Span",
             "recent_memo": "RecentMemo TextMemo memoised_if_short",
         },

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
         past_call as past_call,
     )
     from .messages import (
-        ENDS_INSIDE as ENDS_INSIDE,
-        MALFORMED as MALFORMED,
         Fault as Fault,
         ImagePart as ImagePart,
         Message as Message,
@@ -70,9 +68,7 @@ if not TYPE_CHECKING:
                 "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
             ),
             "message_dicts": "ROLES image message_of parts_of past_call",
-            "messages": (
-                "ENDS_INSIDE Fault ImagePart MALFORMED Message Part ReasoningBlock Role TextPart ToolCall new_call_id"
-            ),
+            "messages": ("Fault ImagePart Message Part ReasoningBlock Role TextPart ToolCall new_call_id"),
             "reasoning": "ReasoningMarkers ReasoningSplitter",
             "shown": "as_shown",
             "trace": "ForbiddenToken Trace TracedToken",

@@ -9,7 +9,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Union
 
 from ..errors import InvalidArgumentsError
 from ..json import dump_json
@@ -46,10 +46,7 @@ Part = Union[TextPart, ImagePart]
 
 
 #: Beginning of ``error`` of a call that could not be read, and so has no arguments.
-MALFORMED = "malformed call"
-
-#: What is wrong with a call inside of which the text ended.
-ENDS_INSIDE = "the text ends inside the call"
+_MALFORMED = "malformed call"
 
 #: Why a call could not be read: it is malformed, or the text ended inside of it.
 Fault = Literal["malformed", "unfinished"]
@@ -126,11 +123,14 @@ class ToolCall:
     fault: Fault | None = field(default=None, repr=False)
     ask: tuple[str, ...] = ()
 
+    #: What is wrong with a call inside of which the text ended.
+    ENDS_INSIDE: ClassVar = "the text ends inside the call"
+
     def __post_init__(self) -> None:
         """Take the empty arguments of a call away that could not be read."""
         if self.error is None:
             object.__setattr__(self, "fault", None)
-        elif self.fault is None and self.error.startswith(MALFORMED):  # made anew of its text, outside the library
+        elif self.fault is None and self.error.startswith(_MALFORMED):  # made anew of its text, outside the library
             object.__setattr__(self, "fault", "malformed")
         if self.fault is not None and self.error is not None and not self.arguments:
             object.__setattr__(self, "arguments", NoArguments(self.error))
@@ -146,8 +146,8 @@ class ToolCall:
             problem: what is wrong with it.
             cut: see the class.
         """
-        fault: Fault = "unfinished" if problem == ENDS_INSIDE else "malformed"
-        return cls(id, name, {}, raw, cut, f"{MALFORMED}: {problem}", fault)
+        fault: Fault = "unfinished" if problem == cls.ENDS_INSIDE else "malformed"
+        return cls(id, name, {}, raw, cut, f"{_MALFORMED}: {problem}", fault)
 
     @property
     def arguments_text(self) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .partial import Partial as Partial, PartialReader as PartialReader
     from .plan import resolve_params as resolve_params, schema_of as schema_of
     from .retokenise import Speller as Speller
-    from .tool_choice import check_tool_choice as check_tool_choice, unknown_tool as unknown_tool
+    from .tool_choice import check_tool_choice as check_tool_choice
 
 if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy(
@@ -46,6 +46,6 @@ if not TYPE_CHECKING:
             "partial": "Partial PartialReader",
             "plan": "resolve_params schema_of",
             "retokenise": "Speller",
-            "tool_choice": "check_tool_choice unknown_tool",
+            "tool_choice": "check_tool_choice",
         },
     )

@@ -7,24 +7,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from ..errors import Place, PolicyError, UnknownToolError
+from ..errors import PolicyError, UnknownToolError
 from .params import ToolInterface
 
 #: Keywords of a tool choice; any other choice is the name of a tool.
 TOOL_CHOICES = ("auto", "required", "none")
-
-#: Maximum number of tools that an error lists.
-_SHOWN = 20
-
-
-def unknown_tool(name: object, names: Sequence[str], message: str | None = None) -> UnknownToolError:
-    """Return the error for a tool that does not exist; its hint lists the existing tools."""
-    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return UnknownToolError(
-        message or f"unknown tool {name!r}",
-        hint=f"the tools are: {shown}" if names else "the tool set is empty",
-        place=Place(tool=name if isinstance(name, str) else None),
-    )
 
 
 def tool_set_of(tools: Any) -> ToolInterface:
@@ -85,5 +72,5 @@ def check_tool_choice(choice: Any, names: Sequence[str]) -> str:
     choice = tool_choice_of(choice, names)
     if not isinstance(choice, str) or (choice not in TOOL_CHOICES and choice not in names):
         words = ", ".join(TOOL_CHOICES)
-        raise unknown_tool(choice, names, f"the tool choice {choice!r} is neither a tool nor one of {words}")
+        raise UnknownToolError.among(names, choice, f"the tool choice {choice!r} is neither a tool nor one of {words}")
     return choice

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .lower.nested_arguments import Reading as Reading
     from .pydantic.discriminator import require_tags as require_tags
     from .pydantic.schema import PydanticJsonSchema as PydanticJsonSchema, json_schema_of as json_schema_of
-    from .read.dated import names_a_day as names_a_day, of_today as of_today, today as today
+    from .read.dated import names_a_day as names_a_day, of_today as of_today
     from .read.keywords import GRAMMAR as GRAMMAR, KEYWORDS as KEYWORDS, TYPES as TYPES, Role as Role, Shape as Shape
     from .read.options import SchemaOptions as SchemaOptions
     from .read.reasoning_order import reasoning_first as reasoning_first
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
         ValueSyntax as ValueSyntax,
         cannot_write_name as cannot_write_name,
         mark as mark,
-        python_string as python_string,
         size_of as size_of,
     )
 
@@ -59,14 +58,14 @@ if not TYPE_CHECKING:
             "lower.nested_arguments": "Reading",
             "pydantic.discriminator": "require_tags",
             "pydantic.schema": "PydanticJsonSchema json_schema_of",
-            "read.dated": "names_a_day of_today today",
+            "read.dated": "names_a_day of_today",
             "read.keywords": "GRAMMAR KEYWORDS Role Shape TYPES",
             "read.options": "SchemaOptions",
             "read.reasoning_order": "reasoning_first",
             "read.unread": "Unread unread warn_of_misspelt",
             "scalars.formats": "ENFORCED",
             "scalars.value_syntax": (
-                "Arguments BareSyntax NestedTags PythonSyntax ValueSyntax cannot_write_name mark python_string size_of"
+                "Arguments BareSyntax NestedTags PythonSyntax ValueSyntax cannot_write_name mark size_of"
             ),
         },
     )

@@ -16,7 +16,6 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from toolgrammar import core
 from toolgrammar.adapters import cli
 from toolgrammar.adapters.cli.demo_tools import book_table, convert_currency, get_weather
 from toolgrammar.core import Message, ToolCall
@@ -208,7 +207,7 @@ def test_demo_calls_and_answers(
 def test_demo_answers_with_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A model that wants to call again after the result, as one that was trained for calls only does, shows no call."""
     call = Message("assistant", "", tool_calls=(ToolCall("a1", "get_weather", {"city": "Oslo", "unit": "celsius"}),))
-    monkeypatch.setattr(core, "load_model", lambda _: ScriptedModel([call, call]))
+    monkeypatch.setattr("toolgrammar.core.models.load_model", lambda _: ScriptedModel([call, call]))
     code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=200")
     assert code == 0 and "result   18 degrees celsius" in out
     answer = out[out.index("answer   ") :]
@@ -269,7 +268,7 @@ def test_a_port_in_use_is_found_before_the_model_loads(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The port is tried first: no model is loaded, and the only output is one line and a hint."""
-    monkeypatch.setattr("toolgrammar.core.load_model", lambda *_: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("toolgrammar.core.models.load_model", lambda *_: pytest.fail("the model was loaded"))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -57,7 +57,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> ScriptedModel:
         return Message("assistant", "", tool_calls=(ToolCall("1", "touch", {"name": "x.txt"}),))
 
     scripted = ScriptedModel(reply)
-    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    monkeypatch.setattr("toolgrammar.core.models.load_model", lambda address: scripted)
     return scripted
 
 
@@ -96,7 +96,7 @@ def test_the_user_is_asked(
 def test_messages_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line is a message; the conversation grows."""
     scripted = ScriptedModel(["one", "two"])
-    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    monkeypatch.setattr("toolgrammar.core.models.load_model", lambda address: scripted)
     code, out, _ = invoke("chat", "scripted", text="hello\n\nagain\n")
     assert (code, out) == (0, "one\ntwo\n")
     assert [message.text for message in scripted.requests[1]] == ["hello", "one", "again"]
@@ -127,7 +127,7 @@ def test_tools_that_cannot_be_loaded(name: str, content: str | None, words: str,
 def test_tools_of_a_json_file_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tools of a JSON file can be called; there is nothing to run, and nobody to give the result."""
     scripted = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "look", {}),)), "done"])
-    monkeypatch.setattr("toolgrammar.core.load_model", lambda address: scripted)
+    monkeypatch.setattr("toolgrammar.core.models.load_model", lambda address: scripted)
     tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
     (tmp_path / "tools.json").write_text(json.dumps([tool]), encoding="utf-8")
     code, out, _ = invoke("chat", "scripted", "--tools", str(tmp_path / "tools.json"), "-m", "x", "--yes")

@@ -18,7 +18,7 @@ from toolgrammar.core.conversation import ReasoningMarkers as Thinking
 from toolgrammar.core.conversation import new_call_id
 from toolgrammar.core.json import dump_json
 
-from .base import MALFORMED, FormatParser, Reasoning, Strictness, TurnSpec, WireFormat
+from .base import FormatParser, Reasoning, Strictness, TurnSpec, WireFormat
 from .format_file import format_data, read_format
 from .leniencies import LENIENCIES, Leniency
 from .reasoning import ThinkingParser
@@ -26,7 +26,6 @@ from .registry import choose_format, detect_format, format_names, get_format
 
 __all__ = [
     "LENIENCIES",
-    "MALFORMED",
     "FormatParser",
     "Leniency",
     "Reasoning",

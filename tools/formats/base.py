@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short
-from toolgrammar.core.conversation import MALFORMED as MALFORMED
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall, as_shown
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser

@@ -250,7 +250,22 @@ class PythonSyntax(ValueSyntax):
 
     def names(self, name: str) -> tuple[bytes, ...]:
         """Return the name as a string, in double and in single quotes."""
-        return tuple(python_string(name, quote).encode("utf-8", "surrogatepass") for quote in "\"'")
+        return tuple(self.literal(name, quote).encode("utf-8", "surrogatepass") for quote in "\"'")
+
+    @staticmethod
+    def literal(text: str, quote: str = '"') -> str:
+        """Return a string as the literal that is written."""
+        parts = []
+        for char in text:
+            if char == quote:
+                parts.append("\\" + char)
+            elif char == "\\" or char < " ":
+                parts.append("\\" + _escape(ord(char)))
+            elif "\ud800" <= char <= "\udfff":
+                parts.append(f"\\u{ord(char):04x}")
+            else:
+                parts.append(char)
+        return f"{quote}{''.join(parts)}{quote}"
 
     def name(self, nodes: Nodes, term: int) -> int:
         """Return the names as strings."""
@@ -501,21 +516,6 @@ def _escape(code: int) -> str:
 def _escapes(quote: str) -> tuple[tuple[str, str], ...]:
     escapes = {chr(code): "\\" + _escape(code) for code in (*range(0x20), 0x5C)}
     return tuple({**escapes, quote: "\\" + quote}.items())
-
-
-def python_string(text: str, quote: str = '"') -> str:
-    """Return a string as the literal that `PythonSyntax` writes."""
-    parts = []
-    for char in text:
-        if char == quote:
-            parts.append("\\" + char)
-        elif char == "\\" or char < " ":
-            parts.append("\\" + _escape(ord(char)))
-        elif "\ud800" <= char <= "\udfff":
-            parts.append(f"\\u{ord(char):04x}")
-        else:
-            parts.append(char)
-    return f"{quote}{''.join(parts)}{quote}"
 
 
 # -- reading back ----------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import InvalidArgumentsError, ToolCall
-from toolgrammar.core.conversation import ENDS_INSIDE
 
 
 @given(problem=st.text(), name=st.text())
@@ -18,7 +17,7 @@ def test_a_fault_does_not_hang_on_words(problem: str, name: str) -> None:
     its arguments cannot be read until it has no error."""
     call = ToolCall.unread("c", name, "{", problem)
     for unread in (call, replace(call, error=problem)):
-        assert unread.fault == ("unfinished" if problem == ENDS_INSIDE else "malformed")
+        assert unread.fault == ("unfinished" if problem == ToolCall.ENDS_INSIDE else "malformed")
         with pytest.raises(InvalidArgumentsError):
             dict(unread.arguments)
     mended = replace(call, arguments={}, error=None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.schema import SchemaOptions, compile_schema
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSyntax, PythonSyntax, python_string
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, BareSyntax, PythonSyntax
 
 from ...vocabularies import random_text
 
@@ -58,11 +58,11 @@ def test_python_reads_what_is_admitted(schema: Any) -> None:
 @given(text=st.text(st.characters(codec="utf-8"), max_size=20), quote=st.sampled_from("\"'"))
 def test_every_string_can_be_written(text: str, quote: str) -> None:
     """Each string has a literal in either kind of quotes, which Python reads back."""
-    literal = python_string(text, quote)
+    literal = PythonSyntax.literal(text, quote)
     assert ast.literal_eval(literal) == text
     assert spelled({"type": "string"}).matches(literal)
     assert spelled({"const": text}).matches(literal)
-    assert not spelled({"type": "string", "maxLength": len(text)}).matches(python_string(text + "x", quote))
+    assert not spelled({"type": "string", "maxLength": len(text)}).matches(PythonSyntax.literal(text + "x", quote))
 
 
 def test_names_are_not_repeated() -> None:

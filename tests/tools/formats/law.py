@@ -25,7 +25,7 @@ from toolgrammar.core import CallEnd, Grammar, ReasoningDelta, TextDelta, ToolCa
 from toolgrammar.core.json import dump_json, read_json
 from toolgrammar.core.reading import Reader
 from toolgrammar.tools import Tool, ToolSet, close_objects
-from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
+from toolgrammar.tools.formats import WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
 from toolgrammar.tools.formats.nested.calls import NestedCalls
 from toolgrammar.tools.formats.template.format import TemplateFormat
@@ -313,9 +313,7 @@ def _check(
     calls = [event.call for event in whole if isinstance(event, CallEnd)]
     said = "".join(event.text for event in whole if isinstance(event, TextDelta))
     for call in calls:
-        if call.error is not None and (
-            tools._strictness.get(call.name) != "object" or call.error.startswith(MALFORMED)
-        ):
+        if call.error is not None and (tools._strictness.get(call.name) != "object" or call.fault is not None):
             raise LawError(f"{call.error}\n{where}")
         _check_against_jsonschema(tools, call, where)
     if is_other and (not calls or said.strip()):

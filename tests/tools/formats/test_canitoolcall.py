@@ -11,7 +11,6 @@ import pytest
 from toolgrammar.core import CallEnd, ReasoningDelta, TextDelta, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
-from toolgrammar.tools.formats.base import MALFORMED
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 pytest.importorskip("canitoolcall", reason="canitoolcall is not installed")
@@ -113,7 +112,7 @@ def read(fixture: Fixture, pieces: Iterable[str]) -> ParseResult:
     return ParseResult(
         "".join(event.text for event in events if isinstance(event, TextDelta)) or None,
         "".join(event.text for event in events if isinstance(event, ReasoningDelta)) or None,
-        tuple(ParsedToolCall(c.name, c.raw or "") for c in calls if not (c.error or "").startswith(MALFORMED)),
+        tuple(ParsedToolCall(c.name, c.raw or "") for c in calls if not c.fault is not None),
         problem,
     )
 

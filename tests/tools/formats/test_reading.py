@@ -13,7 +13,7 @@ import pytest
 from toolgrammar.core import ToolCall
 from toolgrammar.core.json import dump_json
 from toolgrammar.core.reading import Reader
-from toolgrammar.core.schema.scalars.value_syntax import python_string
+from toolgrammar.core.schema.scalars.value_syntax import PythonSyntax
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.call_grammars import MARKED_GRAMMARS
@@ -67,7 +67,13 @@ def scalars(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 def spellings(value: Any, quote: str) -> set[str]:
     """The ways in which formats write a value."""
     if isinstance(value, str):
-        return {value, dump_json(value), python_string(value, "'"), python_string(value, '"'), f"{quote}{value}{quote}"}
+        return {
+            value,
+            dump_json(value),
+            PythonSyntax.literal(value, "'"),
+            PythonSyntax.literal(value, '"'),
+            f"{quote}{value}{quote}",
+        }
     return {dump_json(value), repr(value)}
 
 

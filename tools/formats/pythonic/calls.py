@@ -9,7 +9,7 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.schema import Arguments, PythonSyntax, python_string
+from toolgrammar.core.schema import Arguments, PythonSyntax
 
 from ...tool import Tool
 from ..base import TurnSpec
@@ -58,9 +58,9 @@ def write_python(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return repr(value)
     if isinstance(value, str):
-        return python_string(value)
+        return PythonSyntax.literal(value)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{python_string(key)}: {write_python(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{write_python(key)}: {write_python(item)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(write_python, value)) + "]"
     return dump_json(value)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolgrammar.core.conversation import ENDS_INSIDE, CallEnd, CallStart, Event, ToolCall
+from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
 from toolgrammar.core.json import dump_json
 
 from ..literals import PYTHON, LiteralReader, unescaped
@@ -129,7 +129,7 @@ class PythonicCallsParser(TemplateParser):
         literal = self._literal
         if not literal.take(self._buffer):
             goes_on = self._unfinished(events, literal.pieces)
-            if goes_on and self._problem != ENDS_INSIDE:
+            if goes_on and self._problem != ToolCall.ENDS_INSIDE:
                 self._value_at, self._place = len(self._broken), self._buffer.place
             return goes_on
         if literal.problem is not None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import (
-    ENDS_INSIDE,
     ArgumentsDelta,
     CallEnd,
     CallStart,
@@ -330,7 +329,7 @@ class TemplateParser(StreamParser):
         buffer.position = reader.read(buffer.text, buffer.position, buffer.origin, events)
         if reader.problem is None and self._final and not reader.at_end:
             if not end or end not in reader.body:
-                reader.problem = ENDS_INSIDE
+                reader.problem = ToolCall.ENDS_INSIDE
                 return self._end_object(events)
             # The call looks unfinished only because a string in it was never closed: its tag is inside.
             reader.problem = "a string is not closed"
@@ -459,7 +458,7 @@ class TemplateParser(StreamParser):
             self._buffer.unread(text)
             return self._give_up("a string is not closed", events)
         self._broken.append(text + self._buffer.take_all())
-        return self._give_up(ENDS_INSIDE, events)
+        return self._give_up(ToolCall.ENDS_INSIDE, events)
 
     @property
     def _is_cut(self) -> bool:

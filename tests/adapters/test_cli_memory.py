@@ -15,7 +15,7 @@ from toolgrammar.core.basics.resident import LEAST_BYTES
 TURNS = """
 import sys, threading
 import numpy as np
-from toolgrammar.core.basics import keep_little
+from toolgrammar.adapters.cli.memory import keep_little
 
 def resident():
     with open("/proc/self/statm") as file:
