@@ -102,7 +102,8 @@ def serve(
     keep_little()
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
-    from toolgrammar.core import Grammar, Record
+    from toolgrammar.core import Record
+    from toolgrammar.core.grammar import Grammar
     from toolgrammar.core.models import LocalModel
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
