@@ -149,6 +149,9 @@ def _block_parts(block: Any) -> list[Part]:
     if kind == "image_url":
         address = block.get("image_url")
         return [image(address.get("url") if isinstance(address, Mapping) else address)]
+    if kind == "image" and "image" in block:  # as transformers has it; a text is an address, never a file
+        given = block["image"]
+        return [image(given) if isinstance(given, str) else ImagePart.of(given)]
     if kind == "image":
         source = block.get("source", block)
         source = source if isinstance(source, Mapping) else {}

@@ -9,9 +9,12 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Union
 
-from ..errors import InvalidArgumentsError
+from ..errors import InvalidArgumentsError, MissingDependencyError, ModelError
 from ..json import dump_json
 
 if TYPE_CHECKING:
@@ -33,13 +36,64 @@ class ImagePart:
 
     Attributes:
         data: the encoded image file.
-        url: where the image is; never fetched by us.
+        url: where the image is; never fetched by us, unless the model was loaded with a function that does.
         media_type: for example ``"image/png"``.
     """
 
-    data: bytes | None = None
+    data: bytes | None = field(default=None, repr=False)
     url: str | None = None
     media_type: str | None = None
+
+    @classmethod
+    def of(cls, source: Any) -> ImagePart:
+        """Return an image of a file (a path), of the bytes of one, or of a ``PIL.Image.Image``.
+
+        Raises:
+            OSError: the file cannot be read.
+            ModelError: the source is none of these.
+        """
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return cls(bytes(source))
+        if isinstance(source, (str, PathLike)):
+            return cls(Path(source).read_bytes())
+        if hasattr(source, "save"):
+            file = BytesIO()
+            source.save(file, "PNG")
+            return cls(file.getvalue(), media_type="image/png")
+        raise ModelError(f"an image is {source!r}", hint="give a path, bytes, or an image of Pillow")
+
+    @classmethod
+    def pages(cls, source: Any, *, dpi: float = 150) -> list[ImagePart]:
+        """Return the pages of a PDF as images.
+
+        Args:
+            source: a path, or the bytes of the file.
+            dpi: pixels an inch; a page has at most `MOST_PAGE_PIXELS`.
+
+        Raises:
+            MissingDependencyError: pypdfium2 is not installed.
+            ModelError: the file cannot be read.
+        """
+        try:
+            import pypdfium2
+        except ImportError as error:
+            raise MissingDependencyError(
+                "pages of a PDF need pypdfium2", hint="pip install 'toolgrammar[images]'"
+            ) from error
+        try:
+            with pypdfium2.PdfDocument(source) as document:
+                made = []
+                for page in document:
+                    width, height = page.get_size()
+                    most = (MOST_PAGE_PIXELS / max(width * height, 1)) ** 0.5
+                    made.append(cls.of(page.render(scale=min(dpi / 72, most)).to_pil()))
+                return made
+        except pypdfium2.PdfiumError as error:
+            raise ModelError(f"the PDF cannot be read: {error}") from error
+
+
+#: Maximum size of a page of a PDF as an image, in pixels.
+MOST_PAGE_PIXELS = 20_000_000
 
 
 Part = Union[TextPart, ImagePart]

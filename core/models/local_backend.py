@@ -32,10 +32,14 @@ class LocalBackend(ABC):
         takes_thinking: ``encode_prompt`` takes ``thinking``.
 
     Attributes:
+        sees: the model reads images.
+        blind: why it does not, or how it would: the hint of the error for an image.
         yields: the prefix cache has one budget with grammars (see `PrefixCache`).
         prefixes: the prefix cache.
     """
 
+    sees = False
+    blind = "send text"
     yields = False
 
     def __init__(
@@ -81,17 +85,19 @@ class LocalBackend(ABC):
             thinking: if not None, passed to the template under the usual names of this variable.
 
         Raises:
-            ModelError: the template refuses the conversation, a message has an image, or the model is closed.
+            ModelError: the template refuses the conversation, a message has an image that the model cannot read, or the
+                model is closed.
         """
         self._sessions.check()
-        refuse_images(messages)
+        if not self.sees:
+            refuse_images(messages, self.blind)
         return self.prompt_ids(messages, tools, tool_prompt, thinking)
 
     @abstractmethod
     def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation without images; see `encode_prompt`."""
+        """Return the token ids of a conversation, without images unless the model sees them; see `encode_prompt`."""
 
     def start(self) -> Session:
         """Open an empty sequence.

@@ -38,6 +38,7 @@ from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
 from .history import with_declarations
+from .images import images_after_results
 from .model import Capabilities, Model
 from .reasoning import plan_reasoning
 from .requests import Request, cancellable, finished, outcome_of
@@ -88,7 +89,7 @@ class LocalModel(Model):
         max_running_tokens: int | None = None,
     ) -> None:
         self.backend = backend
-        self.capabilities = Capabilities()
+        self.capabilities = Capabilities(images=getattr(backend, "sees", False))
         self.cache = ConstraintCache() if cache is None else cache
         self._owns_cache = cache is None
         self._default_max_tokens = default_max_tokens
@@ -405,6 +406,8 @@ class LocalModel(Model):
         """
         self._lock.check()
         backend, tools = self.backend, params.tools
+        if self.capabilities.images:
+            messages = images_after_results(messages)
         thinks = isinstance(params.thinking, int) and backend.takes_thinking
         options: Any = {"thinking": params.thinking is not False} if thinks else {}
         if tools is None:

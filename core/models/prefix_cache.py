@@ -23,6 +23,7 @@ from ..basics.forks import shared_lock
 from ..basics.resident import held
 from ..errors import ModelError
 from ..generation.backend import Session, closed_error
+from .image_tokens import token_keys, token_list
 from .sessions import check_crop
 
 #: Default maximum size of the stored sequences, in bytes.
@@ -83,7 +84,7 @@ class PrefixCounters:
 @dataclass(frozen=True)
 class _Entry:
     session: KeptSession
-    ids: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]  # `token_keys`
     prompt: int  # number of tokens of the prompt
     nbytes: int
 
@@ -124,7 +125,7 @@ class PrefixCache:
             ids: the tokens.
             shares: also search the open sessions (`share`), which no other thread may extend at the same time.
         """
-        wanted = np.asarray(ids, dtype=np.int64)
+        wanted = token_keys(ids)
         with self._lock:
             best: _Entry | None = None
             common = 0
@@ -202,7 +203,7 @@ class PrefixCache:
                 dropped.clear()
                 if self._entries:
                     self._entries[-1] = _rested(self._entries[-1])
-                self._entries.append(_Entry(session, np.asarray(ids, dtype=np.int64), prompt, nbytes))
+                self._entries.append(_Entry(session, token_keys(ids), prompt, nbytes))
                 total = sum(entry.nbytes for entry in self._entries)
                 while total > limit and len(self._entries) > 1:
                     oldest = self._entries.pop(0)
@@ -282,7 +283,7 @@ class PrefixSession:
         if self._inner is None:
             self._inner = self._make()
         self.cached_tokens = self._inner.length
-        self._ids = [int(token_id) for token_id in prompt[: self.cached_tokens]]
+        self._ids = token_list(prompt[: self.cached_tokens])
         self._prompt = len(prompt)
         if shares:
             self._cache.share(self)
@@ -318,7 +319,7 @@ class PrefixSession:
         """Return the entry that others may copy; None if there is none."""
         if self._inner is None or not self._is_sound:
             return None
-        return _Entry(self._inner, np.asarray(self._ids, dtype=np.int64), self._prompt, 0)
+        return _Entry(self._inner, token_keys(self._ids), self._prompt, 0)
 
     def crop(self, length: int) -> None:
         """Remove all tokens after the first ``length``."""
@@ -357,7 +358,7 @@ def extend_together(
         extend: appends tokens to the models' own sessions.
     """
     sessions = [_begun(session) for session, _ in rows]
-    new = [[int(token_id) for token_id in ids] for _, ids in rows]
+    new = [token_list(ids) for _, ids in rows]
     were_sound = [session._is_sound for session in sessions]
     for session in sessions:
         session._is_sound = False

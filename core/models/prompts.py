@@ -11,15 +11,19 @@ from ..errors import ModelError
 from ..vocabulary.vocabulary import Vocabulary
 
 
-def refuse_images(messages: Sequence[Message]) -> None:
-    """Raise an error for images, for a model without vision.
+def refuse_images(messages: Sequence[Message], hint: str = "send text") -> None:
+    """Raise an error for images, for a model that cannot see them.
+
+    Args:
+        messages: the conversation.
+        hint: the hint of the error.
 
     Raises:
         ModelError: a message has an image.
     """
     for message in messages:
         if message.images:
-            raise ModelError(f"this model cannot see the image in a message of the {message.role}", hint="send text")
+            raise ModelError(f"this model cannot see the image in a message of the {message.role}", hint=hint)
 
 
 def spelled_history(messages: Sequence[Message]) -> list[Message]:

@@ -15,6 +15,7 @@ import numpy as np
 from ..basics.forks import shared_lock
 from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import closed_error
+from .image_tokens import token_list
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -110,7 +111,7 @@ def check_new_tokens(token_ids: Sequence[int], length: int, window: int, size: i
         ContextOverflowError: they do not fit in the window.
         ModelError: there are none, or one is out of range.
     """
-    ids = [int(token_id) for token_id in token_ids]
+    ids = token_list(token_ids)
     if not ids:
         raise ModelError("no tokens to append", hint="give at least one")
     if min(ids) < 0 or max(ids) >= size:

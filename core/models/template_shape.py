@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..conversation.messages import Message
+from ..conversation.messages import ImagePart, Message, TextPart
 from .jinja import compile_template
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class MessageShape:
         writes_calls: the template writes calls.
         shows_tools: the template describes its tools.
         shows_system: the template writes both a system turn and the tools.
+        parts: the content of each turn is a list of parts, also if it is a text.
     """
 
     arguments: Literal["object", "text", "values", "literals"] = "object"
@@ -59,6 +60,7 @@ class MessageShape:
     writes_calls: bool = True
     shows_tools: bool = True
     shows_system: bool = True
+    parts: bool = False
 
 
 # -- learning the shape ----------------------------------------------------------------------------------------
@@ -90,8 +92,32 @@ _QUESTION: Turn = {"role": "user", "content": "Question."}
 def render(source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]] = (), **variables: Any) -> str:
     """Return a conversation as a template renders it; may raise any exception."""
     given = {**template_variables(source, tools), "bos_token": "", "eos_token": "", **variables}
-    text: str = compile_template(source).render(messages=list(turns), tools=list(tools) or None, **given)
+    told = [_in_parts(turn) for turn in turns] if takes_parts(source) else list(turns)
+    text: str = compile_template(source).render(messages=told, tools=list(tools) or None, **given)
     return text
+
+
+@lru_cache(maxsize=256)
+def takes_parts(source: str) -> bool:
+    """Return True if a template loses a text that is not in a list of parts, as those of many vision models do."""
+
+    def written(turn: Turn) -> bool:
+        try:
+            return "Question." in compile_template(source).render(messages=[turn], bos_token="", eos_token="")
+        except Exception:  # a template may raise any exception
+            return False
+
+    return not written(_QUESTION) and written(_in_parts(_QUESTION))
+
+
+def _in_parts(turn: Turn) -> Turn:
+    """Return a turn whose text is a list of parts."""
+    content = turn.get("content")
+    return (
+        {**turn, "content": [{"type": "text", "text": content}] if content else []}
+        if isinstance(content, str)
+        else turn
+    )
 
 
 def template_variables(source: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -125,6 +151,7 @@ def message_shape(source: str) -> MessageShape:
         writes_calls=max(scores) >= 2,
         shows_tools=bool(_probe_tools(source)) and _described(source) != 0,
         shows_system=_shows_system(source),
+        parts=takes_parts(source),
     )
     if not shape.writes_calls:
         return replace(shape, several=False)
@@ -229,7 +256,7 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
     unanswered: list[str] = []
     number = 0
     for message in messages:
-        turn: Turn = {"role": message.role, "content": message.text}
+        turn: Turn = {"role": message.role, "content": _content(message)}
         if message.tool_calls:
             calls = []
             unanswered = []
@@ -269,7 +296,19 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
         turns.append(turn)
     if shape.text == "after":
         turns = _with_texts_after(turns)
-    return turns if shape.several else _one_call_a_turn(turns, shape.empty)
+    if not shape.several:
+        turns = _one_call_a_turn(turns, shape.empty)
+    return [_in_parts(turn) for turn in turns] if shape.parts else turns
+
+
+def _content(message: Message) -> Any:
+    """Return the content of a turn: its text, or a list of parts if it has images."""
+    if isinstance(message.content, str) or not any(isinstance(part, ImagePart) for part in message.content):
+        return message.text
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, TextPart) else {"type": "image", "image": part}
+        for part in message.content
+    ]
 
 
 #: Temporary key of the text of a turn of calls, until `_with_texts_after` moves it.

@@ -20,12 +20,15 @@ from ...errors import MissingDependencyError, ModelError
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..history import first_rendered
+from ..image_tokens import ImageToken, images_of
+from ..images import Fetch, opened_images
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import EngineSession, OpenSessions, Tree
 from .hub import is_offline
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
+from .vision import BOTH_WAYS, PromptImages, Vision, load_processor
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,7 +50,8 @@ _NONE_AGAIN = (
 
 
 class HFBackend(SharedPasses):
-    """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
+    """A causal model and its tokenizer, loaded by transformers; implements `Backend`. A vision model also reads the
+    images of a conversation, by its own processor, for which Pillow is needed.
 
     Code of a model repository is not run (``trust_remote_code`` is off). Tokenizers of transformers are stateful, so
     they are used by one thread at a time.
@@ -61,6 +65,8 @@ class HFBackend(SharedPasses):
         context_window: maximum number of tokens of a sequence; by default that of the model's configuration.
         prefix_cache: maximum size of the prefix cache on the device, in bytes; 0: no cache.
         tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
+        fetch_image: returns the bytes of an image at an address of a message; None: addresses are refused, and nothing
+            is ever fetched.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
@@ -77,7 +83,9 @@ class HFBackend(SharedPasses):
         context_window: int | None = None,
         prefix_cache: int = PREFIX_BYTES,
         tool_format: str | None = None,
+        fetch_image: Fetch | None = None,
     ) -> None:
+        self._fetch = fetch_image
         try:
             import torch  # noqa: F401 - transformers' models need it, and report its absence unclearly
             import transformers
@@ -94,8 +102,13 @@ class HFBackend(SharedPasses):
         elif is_offline(name, revision):
             options["local_files_only"] = True
         try:
-            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **options)
-            model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **options)
+            kind, processor = self._kind(transformers, source, options)
+            if processor is None:
+                self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **options)
+            else:
+                self._tokenizer = processor.tokenizer
+                self._tokenizer.chat_template = processor.chat_template or self._tokenizer.chat_template
+            model: Any = kind.from_pretrained(source, dtype=dtype, **options)
         except Exception as error:  # a folder can be broken in many ways, with different errors of each library
             raise ModelError(
                 f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",
@@ -107,6 +120,8 @@ class HFBackend(SharedPasses):
             raise ModelError(f"the device {device!r} cannot be used: {error}", hint="device='cpu'") from error
         model.eval()
         self._model = model
+        self._vision = None if processor is None else Vision(processor, model)
+        self.sees = processor is not None
         self._device = device
         self.yields = device == "cpu"
         self._tokenizer_lock = shared_lock(self, "_tokenizer_lock", threading.Lock())
@@ -128,10 +143,34 @@ class HFBackend(SharedPasses):
             chat_template=str(self._tokenizer.chat_template or ""),
             takes_thinking=True,
         )
-        self._traits = _Traits(self._sessions, int(getattr(model.get_input_embeddings(), "num_embeddings", size)))
+        count = int(getattr(model.get_input_embeddings(), "num_embeddings", size))
+        self._traits = _Traits(self._sessions, count, hasattr(getattr(model, "model", None), "get_rope_index"))
         if cache_argument(model) is None:
             lost = "each step reads the whole sequence again, and no beginning of a prompt is kept"
             self._warn(lost, "its forward pass takes no cache")
+
+    def _kind(self, transformers: Any, source: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return the class that loads a model, and the processor of its images; None: it reads text alone."""
+        from transformers.models.auto.modeling_auto import (
+            MODEL_FOR_CAUSAL_LM_MAPPING,
+            MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+        )
+
+        if "gguf_file" in options:  # the text of a model
+            return transformers.AutoModelForCausalLM, None
+        config = transformers.AutoConfig.from_pretrained(source, **options)
+        if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
+            return transformers.AutoModelForCausalLM, None
+        if config.model_type in BOTH_WAYS:
+            self.blind = f"models of the kind {config.model_type} are read as text only"
+        else:
+            try:
+                return transformers.AutoModelForImageTextToText, load_processor(source, config, options)
+            except Exception as error:  # of many libraries
+                reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+                self.blind = f"it would, but its processor cannot be loaded: {reason}"
+        is_text = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
+        return (transformers.AutoModelForCausalLM if is_text else transformers.AutoModelForImageTextToText), None
 
     def _warn(self, lost: str, reason: str) -> None:
         """Log a warning if a model with attention lacks a capability; models without attention are expected to lack
@@ -164,6 +203,7 @@ class HFBackend(SharedPasses):
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
         from jinja2.exceptions import SecurityError
 
+        images = opened_images(messages, self._fetch) if self.sees else []
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # text of a user is never a control token
@@ -180,6 +220,8 @@ class HFBackend(SharedPasses):
                     more[name] = ""
             try:
                 with self._tokenizer_lock:
+                    if images and self._vision is not None:
+                        return self._vision.prompt_ids(turns, images, {**more, "tools": known})
                     return list(tokenizer.apply_chat_template(turns, tools=known, **more))
             except SecurityError:  # of a template that changes a list of its own, as llama.cpp's own templates do
                 pieces = self._own_template(source).render(turns, known, variables)
@@ -231,6 +273,13 @@ class HFBackend(SharedPasses):
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
         model = self._open(self._model)
+        seeing = [images_of(ids[session._cached :]) is not None for session, ids in zip(sessions, wanted, strict=True)]
+        if any(seeing):  # images are read in passes of their own
+            found = {number: sessions[number].extend(rows[number][1]) for number, sees in enumerate(seeing) if sees}
+            rest = [number for number, sees in enumerate(seeing) if not sees]
+            if rest:
+                found.update(zip(rest, self._extend_rows([rows[number] for number in rest]), strict=True))
+            return [found[number] for number in range(len(rows))]
         with self._traits.passing:
             return _pass_packed(model, sessions, wanted)
 
@@ -252,6 +301,7 @@ class _Traits:
     Attributes:
         sessions: the registry of open sessions.
         size: number of tokens of the vocabulary.
+        shifts: images take fewer positions than tokens (M-RoPE), so that positions are given in each pass.
         packs: sequences can share forward passes.
         reads_trees: a tree of tokens can be evaluated in one pass.
         reads_on: several tokens can be appended in one pass to a cache of an unknown kind.
@@ -260,6 +310,7 @@ class _Traits:
 
     sessions: OpenSessions[Any]
     size: int
+    shifts: bool = False
     packs: bool | None = None
     reads_on: bool | None = None
     reads_trees: bool | None = None
@@ -279,6 +330,8 @@ class HFSession(EngineSession):
         self._model = model
         self._device = device
         self._cache: Any = None
+        self._images: PromptImages | None = None  # of the tokens in the cache
+        self._shift = 0  # difference of the position of a token behind images, and its place
         takes = inspect.signature(model.forward).parameters
         self._cache_argument = cache_argument(model)
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
@@ -294,6 +347,9 @@ class HFSession(EngineSession):
         import torch
 
         ids = self.checked(token_ids)
+        images = images_of(ids[self._cached :])
+        if images is not None:
+            return self._extend_images(ids, images)
         if self._cached and len(ids) - self._cached > 1 and not self._reads_on():
             before = len(self._ids)
             try:
@@ -301,22 +357,45 @@ class HFSession(EngineSession):
             except BaseException:
                 self.crop(before)
                 raise
+        arguments: dict[str, Any] = dict(self._options)
+        if self._traits.shifts:
+            places = torch.arange(self._cached, len(ids), device=self._device)
+            arguments["position_ids"] = (places + self._shift)[None]
+        return self._forward(ids, arguments)
+
+    def _forward(self, ids: list[int], arguments: dict[str, Any]) -> npt.NDArray[np.float32]:
+        """Read the tokens of a sequence that are not in the cache, with further arguments of the model."""
+        import torch
+
         new = torch.tensor([ids[self._cached :]], dtype=torch.long, device=self._device)
         try:
             with self._traits.passing, torch.inference_mode():
                 if self._cache_argument is not None:
                     held = {self._cache_argument: self._cache}
-                    output = self._model(input_ids=new, use_cache=True, **held, **self._options)
+                    output = self._model(input_ids=new, use_cache=True, **held, **arguments)
                     self._cache = getattr(output, self._cache_argument, None)
                     self._cached = 0 if self._cache is None else len(ids)
                 else:
-                    output = self._model(input_ids=new, use_cache=False, **self._options)
+                    output = self._model(input_ids=new, use_cache=False, **arguments)
+                if self._images is not None and self._traits.shifts and "position_ids" not in arguments:
+                    self._shift = int(self._model.model.rope_deltas.flatten()[0])
         except BaseException:  # some layers may have read the tokens, others not
             self.forget()
             raise
         self._ids = ids
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
+
+    def _extend_images(self, ids: list[int], images: PromptImages) -> npt.NDArray[np.float32]:
+        """Extend the sequence by tokens of which some stand for images: it is read again from its beginning, in one
+        pass, when it has all the images of its prompt. Before that, nothing is read, and the logits are 0."""
+        if sum(type(token) is ImageToken for token in ids) < images.count:
+            self._ids = ids
+            return np.zeros(self._traits.size, np.float32)
+        self.forget()
+        self._images = images
+        weight = self._model.get_input_embeddings().weight
+        return self._forward(ids, {**self._options, **images.arguments(len(ids), weight)})
 
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
         """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
@@ -339,7 +418,7 @@ class HFSession(EngineSession):
             with self._traits.passing, torch.inference_mode():
                 output = self._model(
                     input_ids=torch.tensor([list(token_ids)], dtype=torch.long, device=self._device),
-                    position_ids=torch.from_numpy(tree.depths + length)[None].to(self._device),
+                    position_ids=torch.from_numpy(tree.depths + length + self._shift)[None].to(self._device),
                     attention_mask=mask,
                     use_cache=True,
                     **{str(self._cache_argument): self._cache},
@@ -385,10 +464,12 @@ class HFSession(EngineSession):
 
     def forget(self) -> None:
         """Drop the cache; the next `extend` reads the sequence again."""
-        self._cache, self._cached = None, 0
+        self._cache, self._cached, self._images, self._shift = None, 0, None, 0
 
     def _trim(self, length: int) -> bool:
         self._cache.crop(length - self._cached)  # negative: the number to remove
+        if self._images is not None and images_of(self._ids[:length]) is None:
+            self._images, self._shift = None, 0
         return True
 
     def _trims(self, length: int) -> bool:
@@ -407,7 +488,7 @@ class HFSession(EngineSession):
             for tensor in _tensors(vars(layer)):
                 storage = tensor.untyped_storage()
                 storages[storage.data_ptr()] = int(storage.nbytes())
-        return sum(storages.values())
+        return sum(storages.values()) + (0 if self._images is None else self._images.nbytes)
 
     def keeps(self, length: int) -> bool:
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
@@ -417,7 +498,7 @@ class HFSession(EngineSession):
         """Return an independent session with the first ``length`` tokens."""
         twin = HFSession(self._model, self._device, self._window, self._traits)
         twin._ids = list(self._ids)
-        twin._cached = self._cached
+        twin._cached, twin._images, twin._shift = self._cached, self._images, self._shift
         twin._cache = copy.copy(self._cache)
         twin._cache.layers = [copy.copy(layer) for layer in self._cache.layers]
         twin.crop(length)
@@ -441,7 +522,10 @@ def _pass_packed(
         for session in sessions:
             if session._cache is None:
                 session._cache = new_cache(model)
-        rows = [(session._cache, ids[session._cached :]) for session, ids in zip(sessions, wanted, strict=True)]
+        rows = [
+            (session._cache, ids[session._cached :], session._shift)
+            for session, ids in zip(sessions, wanted, strict=True)
+        ]
         logits = packed_forward(model, rows)
     except BaseException:  # some layers may have read the tokens, others not
         for session in sessions:

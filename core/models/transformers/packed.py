@@ -66,9 +66,9 @@ def packing_fault(model: Any) -> str | None:
     device = model.get_input_embeddings().weight.device
     try:
         one, other = new_cache(model), new_cache(model)
-        packed_forward(model, [(one, first[:3]), (other, second[:1])])
-        packed_forward(model, [(one, first[3:4]), (other, second[1:])])
-        logits = packed_forward(model, [(other, [9]), (one, first[4:])])
+        packed_forward(model, [(one, first[:3], 0), (other, second[:1], 0)])
+        packed_forward(model, [(one, first[3:4], 0), (other, second[1:], 0)])
+        logits = packed_forward(model, [(other, [9], 0), (one, first[4:], 0)])
         for expected_of, row in (([*second, 9], logits[0]), (first, logits[1])):
             with torch.inference_mode():
                 whole = model(input_ids=torch.tensor([expected_of], device=device), use_cache=False)
@@ -95,12 +95,13 @@ def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -
     return bool(difference <= 0.05 * np.abs(other[finite]).max(initial=1e-6))
 
 
-def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int], int]]) -> list[npt.NDArray[np.float32]]:
     """Append tokens to several sequences in one forward pass. For one thread at a time.
 
     Args:
         model: a model without a `packing_fault`.
-        rows: for each sequence its cache and its new tokens, at least one.
+        rows: for each sequence its cache; its new tokens, at least one; and what is added to their places in the
+            sequence to get their positions.
 
     Returns:
         For each sequence the logits after its last token, shape ``[V]``.
@@ -110,15 +111,15 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> lis
     import torch
 
     device = model.get_input_embeddings().weight.device
-    counts = [len(ids) for _, ids in rows]
-    ends = [cache.get_seq_length() + count for (cache, _), count in zip(rows, counts, strict=True)]
+    counts = [len(ids) for _, ids, _ in rows]
+    ends = [cache.get_seq_length() + shift + count for (cache, _, shift), count in zip(rows, counts, strict=True)]
     places = chain.from_iterable(range(end - count, end) for end, count in zip(ends, counts, strict=True))
     last = torch.tensor([end - 1 for end in accumulate(counts)], device=device)
     keeps = "logits_to_keep" in inspect.signature(model.forward).parameters
-    packed = _Rows([cache for cache, _ in rows], counts)
+    packed = _Rows([cache for cache, _, _ in rows], counts)
     with torch.inference_mode(), _packed_attention(model.config.get_text_config(), packed):
         output = model(
-            input_ids=torch.tensor([list(chain.from_iterable(ids for _, ids in rows))], device=device),
+            input_ids=torch.tensor([list(chain.from_iterable(ids for _, ids, _ in rows))], device=device),
             position_ids=torch.tensor([list(places)], device=device),
             use_cache=True,
             **{cache_argument(model) or "": packed},

@@ -1,0 +1,137 @@
+"""Images of a conversation for models in this process: checked, decoded, upright, in RGB.
+
+Nothing is fetched: an image is in the message, as bytes. The sizes in a file are checked before it is decoded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ..conversation.messages import ImagePart, Message, Part, TextPart
+from ..errors import MissingDependencyError, ModelError
+
+#: Returns the bytes of an image at an address.
+Fetch = Callable[[str], bytes]
+
+#: Formats of Pillow that are read. Some of the others run a program (EPS), or are no images.
+FORMATS = (
+    *("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "ICO", "PPM", "QOI", "TGA", "PCX"),
+    *("SGI", "PSD", "XBM"),
+)
+
+#: Maximum size of the file of an image, in bytes; of an image, in pixels; and of all images of a conversation.
+LARGEST_FILE, MOST_PIXELS, MOST_OF_ALL = 64 * 2**20, 50_000_000, 200_000_000
+
+
+class OpenedImage(NamedTuple):
+    """An image of a conversation.
+
+    Attributes:
+        part: the part of its message.
+        digest: SHA-256 of its file.
+        picture: a ``PIL.Image.Image`` in RGB, upright as its EXIF data say, on white where it is transparent; of an
+            animation the first frame.
+    """
+
+    part: ImagePart
+    digest: bytes
+    picture: Any
+
+
+def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> list[OpenedImage]:
+    """Return the images of a conversation, in order.
+
+    Args:
+        messages: the conversation.
+        fetch: returns the bytes of an image at an address; None: addresses are refused.
+
+    Raises:
+        MissingDependencyError: Pillow is not installed.
+        ModelError: an image is not in its message but elsewhere, cannot be decoded, or is too large; the error names
+            the message.
+        Exception: any that ``fetch`` raises.
+    """
+    found = []
+    pixels = 0
+    for number, message in enumerate(messages):
+        for part in () if isinstance(message.content, str) else message.content:
+            if isinstance(part, ImagePart):
+                data = fetch(part.url) if part.data is None and part.url and fetch else part.data
+                picture = _picture(data, f"the image in message {number} (of the {message.role})")
+                pixels += picture.width * picture.height
+                if pixels > MOST_OF_ALL:
+                    raise ModelError(
+                        f"the images of the conversation have more than {MOST_OF_ALL:,} pixels together",
+                        hint="send fewer or smaller images",
+                    )
+                found.append(OpenedImage(part, hashlib.sha256(data or b"").digest(), picture))
+    return found
+
+
+def _picture(data: bytes | None, subject: str) -> Any:
+    try:
+        from PIL import Image, ImageOps, UnidentifiedImageError
+    except ImportError as error:
+        raise MissingDependencyError("images need Pillow", hint="pip install 'toolgrammar[images]'") from error
+    if data is None:
+        raise ModelError(
+            f"{subject} is an address, and addresses are not fetched",
+            hint="ImagePart.of(PATH), or a data: address; fetch_image= of load_model is a function that fetches",
+        )
+    if len(data) > LARGEST_FILE:
+        raise ModelError(f"{subject} has {len(data):,} bytes", hint=f"at most {LARGEST_FILE:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Pillow's own warning of large images; ours is an error
+            Image.init()
+            known = [name for name in FORMATS if name in Image.OPEN]
+            image: Image.Image = Image.open(io.BytesIO(data), formats=known)
+            if image.width * image.height > MOST_PIXELS:
+                raise ModelError(
+                    f"{subject} has {image.width} x {image.height} pixels", hint=f"at most {MOST_PIXELS:,} pixels"
+                )
+            image = ImageOps.exif_transpose(image)
+            if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
+                image = image.convert("RGBA")
+                image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+            return image.convert("RGB")
+    except ModelError:
+        raise
+    except Exception as error:  # a broken file raises almost anything, also SyntaxError and struct.error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        if isinstance(error, UnidentifiedImageError):
+            reason = "its format is not known" if data else "it is empty"
+        raise ModelError(f"{subject} cannot be read: {reason}", hint="send PNG, JPEG, WebP or GIF") from error
+
+
+def images_after_results(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation whose results of tools are texts: their images follow in a turn of the user, where every
+    template of a vision model has them."""
+    told: list[Message] = []
+    waiting: list[Part] = []
+    for message in messages:
+        if message.role != "tool" and waiting:
+            if message.role == "user":
+                parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
+                message = replace(message, content=(*waiting, *parts))
+            else:
+                told.append(Message("user", tuple(waiting)))
+            waiting = []
+        images = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ImagePart)]
+        if message.role == "tool" and images:
+            waiting += [
+                TextPart(
+                    f"The image of {message.name or 'the result'}:"
+                    if len(images) == 1
+                    else f"The images of {message.name or 'the result'}:"
+                ),
+                *images,
+            ]
+            message = replace(message, content=message.text or "The image follows.")
+        told.append(message)
+    return [*told, Message("user", tuple(waiting))] if waiting else told
