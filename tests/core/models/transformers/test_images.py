@@ -99,7 +99,7 @@ def again_after(backend: Any, ids: list[int], more: list[int]) -> Any:
     return session.extend(more)
 
 
-@pytest.mark.parametrize("family", ("qwen2_5_vl", "llava"))
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "llava"])
 def test_a_prefix_is_reused_only_with_its_images(family: str, load: Load) -> None:
     """The same question about another image of the same size shares no token from the image on; the next turn of a
     conversation about an image does."""
