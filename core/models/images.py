@@ -33,12 +33,14 @@ class OpenedImage(NamedTuple):
 
     Attributes:
         part: the part of its message.
+        place: what an error calls it: the image in which message.
         digest: SHA-256 of its file.
         picture: a ``PIL.Image.Image`` in RGB, upright as its EXIF data say, on white where it is transparent; of an
             animation the first frame.
     """
 
     part: ImagePart
+    place: str
     digest: bytes
     picture: Any
 
@@ -62,14 +64,15 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
         for part in () if isinstance(message.content, str) else message.content:
             if isinstance(part, ImagePart):
                 data = fetch(part.url) if part.data is None and part.url and fetch else part.data
-                picture = _picture(data, f"the image in message {number} (of the {message.role})")
+                place = f"the image in message {number} (of the {message.role})"
+                picture = _picture(data, place)
                 pixels += picture.width * picture.height
                 if pixels > MOST_OF_ALL:
                     raise ModelError(
                         f"the images of the conversation have more than {MOST_OF_ALL:,} pixels together",
                         hint="send fewer or smaller images",
                     )
-                found.append(OpenedImage(part, hashlib.sha256(data or b"").digest(), picture))
+                found.append(OpenedImage(part, place, hashlib.sha256(data or b"").digest(), picture))
     return found
 
 
@@ -92,16 +95,14 @@ def _picture(data: bytes | None, subject: str) -> Any:
             known = [name for name in FORMATS if name in Image.OPEN]
             image: Image.Image = Image.open(io.BytesIO(data), formats=known)
             if image.width * image.height > MOST_PIXELS:
-                raise ModelError(
-                    f"{subject} has {image.width} x {image.height} pixels", hint=f"at most {MOST_PIXELS:,} pixels"
-                )
+                raise Image.DecompressionBombError
             image = ImageOps.exif_transpose(image)
             if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
                 image = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
             return image.convert("RGB")
-    except ModelError:
-        raise
+    except Image.DecompressionBombError as error:  # ours, or that of Pillow, which has a limit of its own
+        raise ModelError(f"{subject} has more than {MOST_PIXELS:,} pixels", hint="send a smaller one") from error
     except Exception as error:  # a broken file raises almost anything, also SyntaxError and struct.error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         if isinstance(error, UnidentifiedImageError):

@@ -15,10 +15,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import product
+from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..conversation.messages import ImagePart, Message, TextPart
+from ..conversation.messages import Message, TextPart
 from .jinja import compile_template
 
 if TYPE_CHECKING:
@@ -302,13 +302,17 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
 
 
 def _content(message: Message) -> Any:
-    """Return the content of a turn: its text, or a list of parts if it has images."""
-    if isinstance(message.content, str) or not any(isinstance(part, ImagePart) for part in message.content):
+    """Return the content of a turn: its text, or a list of parts if it has images. Adjacent texts are one, so that no
+    name of a control token is in two of them."""
+    if isinstance(message.content, str) or not message.images:
         return message.text
-    return [
-        {"type": "text", "text": part.text} if isinstance(part, TextPart) else {"type": "image", "image": part}
-        for part in message.content
-    ]
+    parts: list[dict[str, Any]] = []
+    for is_text, found in groupby(message.content, lambda part: isinstance(part, TextPart)):
+        if is_text:
+            parts.append({"type": "text", "text": "".join(getattr(part, "text", "") for part in found)})
+        else:
+            parts += ({"type": "image", "image": part} for part in found)
+    return parts
 
 
 #: Temporary key of the text of a turn of calls, until `_with_texts_after` moves it.

@@ -221,13 +221,20 @@ class HFBackend(SharedPasses):
             try:
                 with self._tokenizer_lock:
                     if images and self._vision is not None:
-                        return self._vision.prompt_ids(turns, images, {**more, "tools": known})
+                        return self._vision.prompt_ids(turns, images, {**more, "tools": known}, self.vocabulary)
                     return list(tokenizer.apply_chat_template(turns, tools=known, **more))
             except SecurityError:  # of a template that changes a list of its own, as llama.cpp's own templates do
+                if images:
+                    raise
                 pieces = self._own_template(source).render(turns, known, variables)
                 return template_ids(pieces, self.encode, self._control_ids, self.vocabulary)
 
-        return first_rendered(source, messages, tools, tool_prompt, render, thinking)
+        try:
+            return first_rendered(source, messages, tools, tool_prompt, render, thinking)
+        except ModelError:
+            if self._vision is not None:
+                self._vision.check(images)
+            raise
 
     def _own_template(self, source: str) -> ChatTemplate:
         """Return the template in the library's own sandbox, in which it may change its own lists."""

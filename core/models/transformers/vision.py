@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from ...errors import ModelError
+from ...vocabulary.vocabulary import Vocabulary
 from ..image_tokens import ImageToken
 from ..images import OpenedImage
 
@@ -66,18 +69,24 @@ class Vision:
         self._processor = processor
         self._takes = inspect.signature(model.forward).parameters
         self._known = set(inspect.signature(processor.apply_chat_template).parameters)
-        ids = [getattr(one, name, None) for one in (processor, model.config) for name in _PLACEHOLDERS]
+        ids = [getattr(one, name, None) for one in (model.config, processor) for name in _PLACEHOLDERS]
         self._placeholder = next(int(found) for found in ids if isinstance(found, int))
 
     def prompt_ids(
-        self, turns: Sequence[Mapping[str, Any]], images: Sequence[OpenedImage], options: Mapping[str, Any]
+        self,
+        turns: Sequence[Mapping[str, Any]],
+        images: Sequence[OpenedImage],
+        options: Mapping[str, Any],
+        vocabulary: Vocabulary,
     ) -> list[int]:
-        """Return the token ids of a conversation with images, whose placeholders are `ImageToken`.
+        """Return the token ids of a conversation with images, whose placeholders are `ImageToken`. The name of a
+        control token in a text is text.
 
         Args:
             turns: for the chat template.
             images: the images of the conversation.
             options: of ``apply_chat_template``.
+            vocabulary: of the model.
 
         Raises:
             ModelError: the template or the processor lose an image.
@@ -88,23 +97,30 @@ class Vision:
         if shown != [id(image.part) for image in images]:
             raise ValueError("an image is not in its place")
         # The processor takes a variable that the template does not read for an option of its own.
-        known = self._known | {name for name in options if name in str(self._processor.chat_template)}
-        more = {name: value for name, value in options.items() if name in known and name != "return_dict"}
-        if not self._spells_control(turns):  # Idefics3's processor cannot do it
-            more.pop("sanitize_control_tokens", None)
+        template = str(self._processor.chat_template)
+        known = self._known | {name for name in options if name in template}
+        more = {name: value for name, value in options.items() if name in known and name not in _OURS}
+        told = json.dumps([turns, more], ensure_ascii=False, default=str)
+        mark = next(mark for mark in map(chr, _MARKS) if mark not in told)
+        tokenizer = self._processor.tokenizer
+        names = {name for name in tokenizer.get_added_vocab() if name.strip() and name in template}
+        names.update(vocabulary.special, tokenizer.all_special_tokens)
+        spelled = re.compile(f"(?=(?:{'|'.join(map(re.escape, names))}))(.)", re.DOTALL)
+        more["tools"] = _broken(more["tools"], spelled, mark)
         given = self._processor.apply_chat_template(
-            [_with_pictures(turn, opened) for turn in turns],
+            [_with_pictures(turn, opened) for turn in _broken(turns, spelled, mark)],
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
             **more,
         )
-        ids = given.pop("input_ids")[0].tolist()
+        given = _without(mark, given, vocabulary)
+        ids = given["input_ids"][0].tolist()
         count = ids.count(self._placeholder)
         if not count:
             raise ModelError("the model's chat template leaves out images", hint="send text")
         digest = b"".join(image.digest for image in images)
-        inputs = {name: tensor for name, tensor in given.items() if name in self._takes and name != "attention_mask"}
+        inputs = {name: tensor for name, tensor in given.items() if name in self._takes and name not in _READ}
         made = PromptImages(inputs, len(ids), count)
         places = iter(range(count))
         return [
@@ -112,19 +128,72 @@ class Vision:
             for token_id in ids
         ]
 
-    def _spells_control(self, turns: Sequence[Mapping[str, Any]]) -> bool:
-        """Return True if a text of a conversation has the name of a control token in it."""
-        text = json.dumps(turns, ensure_ascii=False, default=lambda _: "")
-        return any(name in text for name in self._processor.tokenizer.all_special_tokens)
+    def check(self, images: Sequence[OpenedImage]) -> None:
+        """Check that the processor reads each image by itself.
+
+        Raises:
+            ModelError: it refuses one; the error names the message.
+        """
+        for image in images:
+            try:
+                self._processor.image_processor(image.picture, return_tensors="pt")
+            except Exception as error:  # of many libraries
+                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                raise ModelError(
+                    f"{image.place} is refused by the model's processor: {reason}", hint="send another size or form"
+                ) from error
 
 
-#: Names of the id of the placeholder, in processors and configurations.
+#: Options of ``apply_chat_template`` that a processor is not given: `Vision` does it for all processors alike.
+_OURS = ("return_dict", "sanitize_control_tokens")
+
+#: Results of a processor that are not given to the model: a pass has its own.
+_READ = ("input_ids", "attention_mask")
+
+#: Private-use characters, one of which breaks the names of control tokens in texts until they are tokens.
+_MARKS = range(0xE0A7, 0xF000)
+
+#: Names of the id of the placeholder, in configurations and processors (Gemma 3's means the mark before an image).
 _PLACEHOLDERS = ("image_token_id", "image_token_index")
 
 
 def _parts(turn: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = turn.get("content")
     return content if isinstance(content, list) else []
+
+
+def _broken(value: Any, names: re.Pattern[str], mark: str) -> Any:
+    """Return a value with a mark in each name of a control token, after its first character, at which ``names``
+    matches."""
+    if isinstance(value, str):
+        return names.sub(rf"\1{mark}", value)
+    if isinstance(value, Mapping):
+        return {key: _broken(item, names, mark) for key, item in value.items()}
+    return [_broken(item, names, mark) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _without(mark: str, given: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the result of a processor without the tokens of a mark.
+
+    Raises:
+        ModelError: a token has a part of the mark and of the text beside it.
+    """
+    ids = given["input_ids"][0].tolist()
+    texts = [vocabulary.tokens[token_id] or b"\xff" for token_id in ids]
+    ends = list(accumulate(map(len, texts)))
+    spans = [found.span() for found in re.finditer(re.escape(mark.encode()), b"".join(texts))]
+    if not spans:
+        return dict(given)
+    starts = {end - len(text): place for place, (end, text) in enumerate(zip(ends, texts, strict=True))}
+    after = {end: place + 1 for place, end in enumerate(ends)}
+    left_out: set[int] = set()
+    for start, end in spans:
+        if start not in starts or end not in after:
+            raise ModelError("a text has the name of a control token in it", hint="leave it out beside images")
+        left_out.update(range(starts[start], after[end]))
+    kept = [place for place in range(len(ids)) if place not in left_out]
+    size = (1, len(ids))
+    return {name: tensor[:, kept] if tuple(tensor.shape) == size else tensor for name, tensor in given.items()}
 
 
 def _with_pictures(turn: Mapping[str, Any], opened: Mapping[int, Any]) -> dict[str, Any]:

@@ -164,7 +164,7 @@ def _qwen(kind: str, processor: str, text: dict[str, Any], tower: dict[str, Any]
     from toolgrammar.core.models.transformers.vision import images_only
 
     marks = {"vision_start": "<|vision_start|>", "vision_end": "<|vision_end|>", "image": "<|image_pad|>"}
-    own = _tokenizer(*marks.values(), "<|video_pad|>", image_token="<|image_pad|>")
+    own = _tokenizer(*marks.values(), "<|video_pad|>", "<|endoftext|>", image_token="<|image_pad|>")
     rope = {"rope_type": "default", "mrope_section": [2, 1, 1], "rope_theta": 10000.0, **text.pop("rope", {})}
     config = getattr(hf, f"{kind}Config")(
         text_config={"vocab_size": len(own), "rope_parameters": rope, **TEXT, **text},
