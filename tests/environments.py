@@ -108,7 +108,7 @@ NEWEST = {
     "texts": Environment(
         (
             *("pydantic", "jsonschema", "jsonschema-rs", "tree-sitter", "tree-sitter-typescript", "lark", "sqlglot"),
-            *("json-repair", "railroad-diagrams", "mistral-common", "sentencepiece", "tiktoken", "tokenizers"),
+            *("json-repair", "mistral-common", "sentencepiece", "tiktoken", "tokenizers"),
             *("transformers", "canitoolcall", "pyyaml", "threadpoolctl", "docstring-parser"),
         ),
         (

@@ -30,7 +30,7 @@ def check(
     schema: SchemaArgument,
     html: Annotated[
         Path | None,
-        typer.Option(callback=writable, help="Write an HTML page: findings, a railroad diagram, and random outputs."),
+        typer.Option(callback=writable, help="Write an HTML page: findings, the marked source, and random outputs."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random outputs.")] = 0,
     as_json: AsJson = False,

@@ -1,4 +1,4 @@
-"""Page of ``toolgrammar check --html``: a schema as it is enforced, with a diagram and random outputs."""
+"""Page of ``toolgrammar check --html``: a schema as it is enforced, with random outputs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from toolgrammar.core.errors import MissingDependencyError
 from toolgrammar.core.pages import escape, page
 
-from .diagram import diagrams
 from .output import in_words_of_the_shell
 from .report import Report
 
@@ -22,18 +20,6 @@ _STYLE = """
 .findings td:first-child { width: 34%; }
 .findings td, .findings code { overflow-wrap: normal; word-break: normal; }
 .findings td p.hint { margin: .2rem 0 0; }
-.diagram { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; padding: .4rem; margin: .4rem 0; }
-svg.railroad-diagram { display: block; max-width: none; }
-svg.railroad-diagram path { stroke: var(--dim); stroke-width: 2; fill: none; }
-svg.railroad-diagram text {
-  font: 600 14px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  text-anchor: middle; fill: var(--chosen-ink);
-}
-svg.railroad-diagram .non-terminal text { fill: var(--ink); font-weight: 400; }
-svg.railroad-diagram text.comment { font: italic 12px system-ui, sans-serif; fill: var(--dim); }
-svg.railroad-diagram rect { stroke: var(--edge); stroke-width: 1.5; fill: var(--chosen); }
-svg.railroad-diagram .non-terminal rect { stroke: var(--dim); fill: var(--forced); }
-svg.railroad-diagram rect.group-box { stroke: var(--dim); stroke-dasharray: 6 4; fill: none; }
 ol.source { background: var(--card); border-radius: 8px; padding: .7rem .7rem .7rem 3.2rem; margin: .4rem 0; }
 ol.source li { white-space: pre-wrap; overflow-wrap: anywhere; }
 ol.source li::marker { color: var(--dim); }
@@ -68,24 +54,8 @@ def check_page(report: Report) -> str:
     if report.samples:
         outputs = "".join(f"<pre>{escape(text)}</pre>" for text in report.samples)
         parts.append(f"<section><h2>Random outputs</h2>{outputs}</section>")
-    if report.source.given is None:
-        parts.append(f"<section><h2>Diagram</h2>{_diagrams(report)}</section>")
     parts.append(_schema(report))
     return page(f"{report.source.name}: {report.sentence}", "\n".join(parts), style=_STYLE)
-
-
-def _diagrams(report: Report) -> str:
-    try:
-        drawn = diagrams(report.source.document)
-    except MissingDependencyError as error:
-        return f'<p class="hint">{escape(error.message)}: <code>{escape(error.hint or "")}</code></p>'
-    figures = "".join(
-        f'<h3><code>{escape(title)}</code></h3><div class="diagram" tabindex="0" role="img" '
-        f'aria-label="Railroad diagram of {escape(title)}">{svg}</div>'
-        for title, svg in drawn
-    )
-    hint = "The shape of the schema, from left to right; wide diagrams scroll. Commas between members are left out."
-    return f'<p class="hint">{hint}</p>{figures}'
 
 
 def _findings(title: str, heading: str, report: Report, found: Sequence[tuple[Finding, str, str | None]]) -> str:

@@ -269,7 +269,7 @@ HOSTILE = "</code></script><img src=x onerror=alert(1)>&\"'\x01\ud800"
 
 
 def test_check_page_escapes_and_holds_all(tmp_path: Path) -> None:
-    """The page has findings, outputs, a diagram of each definition and the schema; names of the schema stay text."""
+    """The page has findings, outputs and the schema; names of the schema stay text."""
     file = tmp_path / "schema.json"
     schema = {**SCHEMA, "properties": {**SCHEMA["properties"], HOSTILE: {"const": HOSTILE}}}  # type: ignore[dict-item]
     file.write_text(json.dumps(schema, indent=2), encoding="utf-8")
@@ -279,8 +279,6 @@ def test_check_page_escapes_and_holds_all(tmp_path: Path) -> None:
     page = html.read_text(encoding="utf-8")
     assert "<img" not in page and "hostname" in page and page.count("<pre>") == 5
     assert "<mark>&quot;hostname&quot;</mark>" in page
-    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
-    assert page.count("<svg") == 2 and "#/$defs/day" in page
 
 
 @pytest.mark.parametrize("width", [1280, 500])
@@ -292,30 +290,6 @@ def test_check_page_in_a_browser(open_page: Callable[..., Any], tmp_path: Path, 
     opened = open_page(html.read_text(encoding="utf-8"), script, width)
     assert opened.complaints == []
     assert "<title>overflow false</title>" in opened.document
-
-
-def test_diagrams_of_all_kinds() -> None:
-    """Whatever a schema holds has a diagram that is XML; nesting and long lists are cut off."""
-    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
-    from xml.etree import ElementTree
-
-    from toolgrammar.adapters.cli.diagram import diagrams
-
-    deep: Any = {"type": "string"}
-    for _ in range(40):
-        deep = {"items": deep}
-    schema = {
-        "anyOf": [
-            True, False, {}, {"type": ["string", "null"]}, {"type": "array", "prefixItems": [{"const": HOSTILE}]},
-            {"enum": list(range(100))}, {"enum": []}, {"$ref": "#/nowhere"}, {"$ref": "#"}, deep, {"not": {}},
-            {"patternProperties": {"^x": {"type": "boolean"}}, "properties": {HOSTILE: 5}, "minProperties": 2},
-            {"type": "array", "items": [{"type": "null"}], "uniqueItems": True, "maxItems": 4},
-            {"type": "number", "exclusiveMinimum": 0}, {"allOf": [{"minimum": 1}]},
-        ]
-    }  # fmt: skip
-    for _, svg in diagrams(schema):
-        ElementTree.fromstring(svg)
-    assert "any JSON" in diagrams(True)[0][1]
 
 
 def test_pipes_have_no_colour(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,9 +321,8 @@ def test_grammars(grammars: Path, name: str) -> None:
     """A grammar stands wherever a schema may: as text, as data, as an object of a module, on standard input."""
     given = (grammars / "sums.gbnf").read_text() if name == "-" else None
     code, output, _ = invoke("check", name, "--html", "page.html", text=given)
-    assert (
-        code == 0 and "every rule can be enforced exactly" in output and "Diagram" not in Path("page.html").read_text()
-    )
+    assert code == 0 and "every rule can be enforced exactly" in output
+    assert "<h2>The grammar</h2>" in Path("page.html").read_text()
     code, output, _ = invoke("sample", name, "-n", "3", text=given)
     assert code == 0 and all(re.fullmatch(r"[0-9](\+[0-9])*", line) for line in output.splitlines())
     if given is None:
@@ -368,18 +341,6 @@ def test_grammars_that_cannot_be_read(grammars: Path) -> None:
     assert code == 1 and (problem["line"], problem["column"]) == (2, 8) and "end of the line" in problem["message"]
     code, _, complaint = invoke("repair", "sums.gbnf", "x", "--format", "hermes")
     assert code == 2 and "sums.gbnf is a grammar" in complaint
-
-
-def test_diagrams_leave_out_what_constrains_nothing() -> None:
-    """A diagram shows no misspelt keyword and no unknown format, and says of crossed bounds that no value is there."""
-    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
-    from toolgrammar.adapters.cli.diagram import diagrams
-
-    schema = {"type": "array", "prefixItems": [
-        {"type": "string", "minLenght": 3, "format": "emial"}, {"type": "integer", "minimum": 10, "maximum": 5}
-    ]}  # fmt: skip
-    ((_, svg),) = diagrams(schema)
-    assert "minLenght" not in svg and "emial" not in svg and "10 to 5: no value" in svg
 
 
 def test_check_of_tools(tmp_path: Path) -> None:
