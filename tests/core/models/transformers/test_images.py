@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
+import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -261,3 +264,15 @@ def test_images_come_from_files_and_pages(tmp_path: Any) -> None:
         ImagePart.pages(b"no PDF")
     with pytest.raises(ModelError, match="an image is 3"):
         ImagePart.of(3)
+
+
+def test_the_example_reads_a_receipt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``examples/receipt.py`` ends well with a vision model, and prints a receipt of its schema."""
+    example = Path(__file__).parents[4] / "examples" / "receipt.py"
+    monkeypatch.setattr(sys, "argv", [str(example), f"hf:{write_vision(tmp_path, 'llava')}"])
+    runpy.run_path(str(example), run_name="__main__")
+    *items, total, sum_of = capsys.readouterr().out.splitlines()
+    assert 1 <= len(items) <= 6 and sum_of in ("adds up: True", "adds up: False")
+    assert total.split()[1] in ("EUR,", "GBP,", "USD,")
