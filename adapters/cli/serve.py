@@ -72,6 +72,13 @@ def serve(
     policy: Annotated[
         Path | None, typer.Option(help="Policy of the calls that clients get: a file (JSON, or YAML).")
     ] = None,
+    fetch_images: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Host from which images of requests are fetched (HOST, *.HOST, HOST:PORT, or * for any public one); "
+            "without it, an address of an image is an error."
+        ),
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="File to which a record of answers and calls is appended, chained by hashes.")
     ] = None,
@@ -125,7 +132,16 @@ def serve(
     _export_spans()
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = loaded_models(models)
-    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named, policy=policy)
+    app = create_app(
+        loaded,
+        limits=limits,
+        defaults=defaults,
+        api_keys=keys,
+        metrics=True,
+        values=named,
+        policy=policy,
+        fetch_images=fetch_images or (),
+    )
     for model in loaded.values():
         if isinstance(model, LocalModel):
             Grammar.json().bind(model.vocabulary).matcher()  # prepared now, not while the first request waits

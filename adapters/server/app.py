@@ -57,6 +57,7 @@ def create_app(
     metrics: bool = False,
     values: Mapping[str, Any] | None = None,
     policy: Any = None,
+    fetch_images: Collection[str] = (),
 ) -> Starlette:
     """Return an ASGI application that speaks the protocols of OpenAI, Anthropic and Ollama over models of any kind.
 
@@ -70,19 +71,21 @@ def create_app(
         values: values of parameters and fields, by the names that clients write in the keyword ``x-values`` of their
             schemas: callables, `Values` or lists.
         policy: a `Policy` of the calls that requests may get, its data, or the path of its file.
+        fetch_images: hosts from which images for local models are fetched, for example ``"images.example.com"``,
+            ``"*.example.com"``, or ``"*"`` for any public host; empty: an address of an image is an error.
 
     Returns:
         The application. Its lifespan ends with closing the models that were given by their addresses.
 
     Raises:
-        ModelError: a model cannot be loaded.
+        ModelError: a model cannot be loaded, or a host is none.
         InvalidSchemaError: one of the values is neither.
         PolicyError: the policy is malformed, a key has none of its roles, or it lets a person confirm calls, which
             clients run.
         MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
     """
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
-    return _Server(models, limits or Limits(), defaults, api_keys, metrics, values, policy).app
+    return _Server(models, limits or Limits(), defaults, api_keys, metrics, values, policy, fetch_images).app
 
 
 @dataclass
@@ -115,8 +118,16 @@ class _Server:
         metrics: bool,
         values: Mapping[str, Any] | None,
         policy: Any,
+        fetch_images: Collection[str],
     ) -> None:
-        self._served = Served(models, defaults, max_schema=limits.max_schema, values=values)
+        self._served = Served(
+            models,
+            defaults,
+            max_schema=limits.max_schema,
+            values=values,
+            fetch_images=fetch_images,
+            max_fetched=limits.max_body,
+        )
         self._limits = limits
         self._queues = {name: Queue(limits, self._served.relieve) for name in self._served}
         self._incoming = Incoming(limits, tuple(api_keys))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from toolgrammar.core.models import Model, load_model
 
 from .. import _shared
 from .fields import Fields, RequestError, at_field
+from .images import ImageFetcher, RequestImages
 from .named_values import NamedValues
 from .parts import OWN
 from .rows import Form
@@ -71,9 +72,11 @@ class Served:
         defaults: options of requests that do not say otherwise.
         max_schema: maximum number of bytes of all schemas of a request, as JSON.
         values: the values that schemas may name in ``x-values``; see `NamedValues`.
+        fetch_images: hosts from which images are fetched; see `ImageFetcher`.
+        max_fetched: maximum number of bytes of the fetched images of a request.
 
     Raises:
-        ModelError: a model cannot be loaded.
+        ModelError: a model cannot be loaded, or a host is none.
         InvalidSchemaError: one of the values is none.
     """
 
@@ -84,8 +87,12 @@ class Served:
         *,
         max_schema: int = 1 << 20,
         values: Mapping[str, Any] | None = None,
+        fetch_images: Collection[str] = (),
+        max_fetched: int = 4 << 20,
     ) -> None:
         self._values = NamedValues(values or {})
+        self._fetcher = ImageFetcher(fetch_images) if fetch_images else None
+        self._max_fetched = max_fetched
         if not isinstance(models, Mapping):
             models = {models if isinstance(models, str) else models.name: models}
         self.defaults = defaults or GenerateParams()
@@ -132,6 +139,14 @@ class Served:
             RequestError: there is none (404).
         """
         return self._loaded_model(name).model()
+
+    def images(self, name: str) -> RequestImages:
+        """Return the check of the images of a request to a model.
+
+        Raises:
+            RequestError: there is no such model (404).
+        """
+        return RequestImages(self.model(name), self._fetcher, self._max_fetched)
 
     def _loaded_model(self, name: str) -> _shared.LoadedModel:
         return self._loaded[self.own_name(name)]

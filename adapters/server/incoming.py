@@ -18,7 +18,7 @@ from toolgrammar.core.generation import Deadline
 
 from . import bodies
 from .fields import RequestError
-from .limits import Limits, Queue
+from .limits import Limits, Queue, holding
 from .replies import unless_gone
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Incoming:
                     turn.check()
 
                 def run() -> T:
-                    with ended_by(check):
+                    with ended_by(check), holding(turn):
                         check()
                         return work()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from toolgrammar.core.basics import held, is_long
@@ -141,7 +142,12 @@ class Turn:
                 "the grammars of all requests take more memory than this server allows, and this one took the longest",
                 hint="try again later, or send a simpler schema",
             )
-        if not self._is_told and is_long():
+        if is_long():
+            self.give_place()
+
+    def give_place(self) -> None:
+        """Give the place to another request. For any thread."""
+        if not self._is_told:
             self._is_told = True
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._pass_on)
@@ -155,3 +161,23 @@ class Turn:
         if not self._is_over:
             self._is_given = self._queue.give_place(self)
             self._is_told = self._is_given
+
+
+_TURN: ContextVar[Turn | None] = ContextVar("_TURN", default=None)
+
+
+@contextmanager
+def holding(turn: Turn) -> Iterator[None]:
+    """Have a turn given away by `give_place` in the block."""
+    before = _TURN.set(turn)
+    try:
+        yield
+    finally:
+        _TURN.reset(before)
+
+
+def give_place() -> None:
+    """Give the place of the turn in whose block this is to another request: what follows is a wait."""
+    turn = _TURN.get()
+    if turn is not None:
+        turn.give_place()

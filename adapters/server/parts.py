@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from toolgrammar.core.basics import memoised_if_short
-from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.generation import OPTIONS
 from toolgrammar.core.models import LocalModel, Model, find_markers
 from toolgrammar.tools.tool import text_parameters
@@ -293,18 +293,3 @@ def checked_logprobs(count: int, name: str, model: Model) -> int:
     if not isinstance(model, LocalModel):
         raise RequestError("this model shows no log-probabilities", field=name, hint="leave it out")
     return count
-
-
-def require_images(model: Model, messages: Sequence[Message], field_name: str) -> None:
-    """Refuse images for a model that sees none.
-
-    Raises:
-        RequestError: a message has one.
-    """
-    if model.capabilities.images:
-        return
-    for index, message in enumerate(messages):
-        if message.images:
-            raise RequestError(
-                "this model takes no images", field=f"{field_name}[{index}].content", hint="send text only"
-            )

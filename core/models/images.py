@@ -65,7 +65,7 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
             if isinstance(part, ImagePart):
                 data = fetch(part.url) if part.data is None and part.url and fetch else part.data
                 place = f"the image in message {number} (of the {message.role})"
-                picture = _picture(data, place)
+                picture = picture_of(data, place)
                 pixels += picture.width * picture.height
                 if pixels > MOST_OF_ALL:
                     raise ModelError(
@@ -76,7 +76,17 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
     return found
 
 
-def _picture(data: bytes | None, subject: str) -> Any:
+def picture_of(data: bytes | None, subject: str) -> Any:
+    """Return the file of an image as a picture; see `OpenedImage`.
+
+    Args:
+        data: the file; None: the image is elsewhere.
+        subject: the image in words, for errors.
+
+    Raises:
+        MissingDependencyError: Pillow is not installed.
+        ModelError: there is no file, it cannot be decoded, or is too large.
+    """
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
@@ -113,6 +123,7 @@ def _picture(data: bytes | None, subject: str) -> Any:
 def images_after_results(messages: Sequence[Message]) -> list[Message]:
     """Return a conversation whose results of tools are texts: their images follow in a turn of the user, where every
     template of a vision model has them."""
+    names = {call.id: call.name for message in messages for call in message.tool_calls}
     told: list[Message] = []
     waiting: list[Part] = []
     for message in messages:
@@ -125,12 +136,9 @@ def images_after_results(messages: Sequence[Message]) -> list[Message]:
             waiting = []
         images = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ImagePart)]
         if message.role == "tool" and images:
+            name = message.name or names.get(message.tool_call_id or "") or "the result"
             waiting += [
-                TextPart(
-                    f"The image of {message.name or 'the result'}:"
-                    if len(images) == 1
-                    else f"The images of {message.name or 'the result'}:"
-                ),
+                TextPart(f"The image of {name}:" if len(images) == 1 else f"The images of {name}:"),
                 *images,
             ]
             message = replace(message, content=message.text or "The image follows.")

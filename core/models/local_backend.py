@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..conversation.messages import Message
 from ..generation.backend import Session
 from ..vocabulary.vocabulary import Vocabulary
+from .images import Fetch
 from .prefix_cache import KeptSession, PrefixCache, PrefixSession, extend_together
 from .prompts import refuse_images
 from .sessions import OpenSessions
@@ -34,12 +35,14 @@ class LocalBackend(ABC):
     Attributes:
         sees: the model reads images.
         blind: why it does not, or how it would: the hint of the error for an image.
+        fetch_image: returns the bytes of an image at an address of a message; None: addresses are refused.
         yields: the prefix cache has one budget with grammars (see `PrefixCache`).
         prefixes: the prefix cache.
     """
 
     sees = False
     blind = "send text"
+    fetch_image: Fetch | None = None
     yields = False
 
     def __init__(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..basics.forks import shared_lock
 from ..conversation.events import Finish, Generation, TextDelta
-from ..conversation.messages import Message
+from ..conversation.messages import ImagePart, Message
 from ..errors import ModelError
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
@@ -38,7 +38,7 @@ from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
 from .history import with_declarations
-from .images import images_after_results
+from .images import images_after_results, picture_of
 from .model import Capabilities, Model
 from .reasoning import plan_reasoning
 from .requests import Request, cancellable, finished, outcome_of
@@ -134,6 +134,20 @@ class LocalModel(Model):
     def context_window(self) -> int:
         """Number of tokens that fit in a sequence."""
         return self.backend.context_window
+
+    def require_image(self, image: ImagePart, subject: str) -> None:
+        """Check that an image can be read. An address that the model fetches itself is not read.
+
+        Args:
+            image: the image.
+            subject: the image in words, for errors.
+
+        Raises:
+            MissingDependencyError: Pillow is not installed.
+            ModelError: the image is an address, cannot be decoded, or is too large.
+        """
+        if image.data is not None or getattr(self.backend, "fetch_image", None) is None:
+            picture_of(image.data, subject)
 
     def encode(self, text: str) -> list[int]:
         """Return the tokenizer's ids of a text; names of control tokens are read as text."""

@@ -105,8 +105,8 @@ class ChatCompletions(Protocol):
         """Return a request in the neutral form."""
         name = fields["model"]
         model = served.model(name)
-        messages = messages_of(fields)
-        parts.require_images(model, messages, "messages")
+        images = served.images(name)
+        messages = tuple(images.checked(_read_message(one), one.path("content")) for one in fields["messages"])
         custom: set[str] = set()
         tools = parts.tools_of(fields, model, custom)
         options = {
@@ -169,11 +169,6 @@ def _head(asked: Asked, kind: str) -> dict[str, Any]:
         "created": int(time.time()),
         "model": asked.model,
     }
-
-
-def messages_of(fields: Fields) -> tuple[Message, ...]:
-    """Return the conversation."""
-    return tuple(map(_read_message, fields["messages"]))
 
 
 def _read_message(fields: Fields) -> Message:

@@ -32,7 +32,8 @@ from ... import _shared
 from .. import parts, rows
 from ..asked import Asked, Served
 from ..failures import Failure
-from ..fields import Fields, RequestError
+from ..fields import Fields, RequestError, at_field
+from ..images import RequestImages
 from ..rows import Choice, Form, Row, Rows
 from .base import Protocol, StreamWriter, frame
 from .openai_form import new_id
@@ -179,8 +180,7 @@ class Messages(Protocol):
         """Return a request in the neutral form."""
         name = fields["model"]
         model = served.model(name)
-        messages, prefix = _conversation(fields)
-        parts.require_images(model, messages, "messages")
+        messages, prefix = _conversation(fields, served.images(name))
         tools = parts.distinct([_tool(tool, model) for tool in fields["tools"] if tool.kind == "custom"])
         choice, parallel = _choice(fields["tool_choice"])
         effort, schema = _output(fields, model)
@@ -331,13 +331,13 @@ def _output(fields: Fields, model: Model) -> tuple[Any, Any]:
     return effort, None if form is None else parts.closed_schema(form)
 
 
-def _conversation(fields: Fields) -> tuple[tuple[Message, ...], str]:
+def _conversation(fields: Fields, images: RequestImages) -> tuple[tuple[Message, ...], str]:
     """Return the conversation, and the beginning of the answer if the last message is one."""
     messages: list[Message] = []
     if fields["system"]:
         messages.append(Message("system", "".join(part.text for part in _parts(fields["system"]))))  # type: ignore[union-attr]
     for one in fields["messages"]:
-        messages += _read_message(one)
+        messages += [images.checked(message, one.path("content")) for message in _read_message(one)]
     if messages[-1].role != "assistant":
         return tuple(messages), ""
     last = messages.pop()
@@ -362,11 +362,13 @@ def _part(block: Fields) -> Part:
 
 
 def _image(source: Fields) -> ImagePart:
+    if source.kind == "url":
+        with at_field(source.path("url")):
+            return _shared.image(source["url"])
     try:
-        data = base64.b64decode(source["data"], validate=True) if source.kind == "base64" else None
+        return ImagePart(base64.b64decode(source["data"], validate=True), media_type=source["media_type"])
     except ValueError:
         raise RequestError(f"{source.path('data')} is not base64", field=source.path("data")) from None
-    return ImagePart(data, source["url"], source["media_type"])
 
 
 def _read_message(fields: Fields) -> list[Message]:

@@ -20,6 +20,7 @@ from toolgrammar.core.conversation import (
     Generation,
     ImagePart,
     Message,
+    Part,
     ReasoningDelta,
     TextDelta,
     TextPart,
@@ -115,8 +116,8 @@ class Chat(Protocol):
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""
         model = served.model(fields["model"])
-        messages = tuple(map(_read_message, fields["messages"]))
-        parts.require_images(model, messages, "messages")
+        images = served.images(fields["model"])
+        messages = tuple(images.checked(_read_message(one), one.path("images")) for one in fields["messages"])
         return self._asked(fields, served, messages, parts.tools_of(fields, model))
 
     def _asked(
@@ -206,9 +207,9 @@ class Generate(Chat):
                 what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"
                 raise RequestError(what, field="raw", hint="leave raw out")
             return self._asked(fields, served, (), prefix=prompt or None)
-        content: Any = (TextPart(prompt), *images) if images else prompt
-        messages = (*([Message("system", system)] if system else []), Message("user", content))
-        parts.require_images(model, messages, "images")
+        content = _content(prompt, images)
+        message = served.images(fields["model"]).checked(Message("user", content), "images")
+        messages = (*([Message("system", system)] if system else []), message)
         return self._asked(fields, served, messages if prompt or images else ())
 
     def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
@@ -318,12 +319,17 @@ def _images(fields: Fields) -> list[ImagePart]:
     return images
 
 
+def _content(text: str, images: Sequence[ImagePart]) -> str | tuple[Part, ...]:
+    """Return the content of a message: images are before its text, as Ollama's own server writes prompts."""
+    return (*images, *([TextPart(text)] if text else [])) if images else text
+
+
 def _read_message(fields: Fields) -> Message:
     text, images = fields["content"], _images(fields)
     calls = [(call["id"], call["function"]) for call in fields["tool_calls"]]
     return Message(
         fields["role"],
-        (TextPart(text), *images) if images else text,
+        _content(text, images),
         reasoning=fields["thinking"],
         tool_calls=tuple(_shared.past_call(name, call["name"], call["arguments"]) for name, call in calls),
         tool_call_id=fields["tool_call_id"],

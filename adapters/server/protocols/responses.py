@@ -22,6 +22,7 @@ from ... import _shared
 from .. import parts, rows
 from ..asked import Asked, Served
 from ..fields import Fields, RequestError, at_field
+from ..images import RequestImages
 from ..rows import Choice, Form, Rows
 from . import openai_form
 from .base import Protocol, StreamWriter
@@ -194,10 +195,14 @@ class Responses(Protocol):
         earlier = None if previous is None else self._memory.find(previous, "previous_response_id")
         offered = _Offered(model)
         found: list[Any] = [] if earlier is None else [*earlier.found]
-        kept = (*(() if earlier is None else earlier.messages), *_read_input(fields, self._memory, offered, found))
+        images = served.images(model_name)
+        before = () if earlier is None else earlier.messages
+        kept = (
+            *(images.checked(message, "previous_response_id") for message in before),
+            *_read_input(fields, self._memory, offered, found, images),
+        )
         instructions = fields["instructions"]
         messages = (Message("system", instructions), *kept) if instructions else kept
-        parts.require_images(model, messages, "input")
         given = parts.distinct(_tools(fields, offered))
         names = {*map(_shared.tool_name, given)}
         tools = [*given, *(tool for tool in found if _shared.tool_name(tool) not in names)]
@@ -390,7 +395,9 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
     return parts.checked_logprobs(count or 0, "top_logprobs" if count else "include", model)
 
 
-def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[Any]) -> tuple[Message, ...]:
+def _read_input(
+    fields: Fields, memory: Memory, offered: _Offered, found: list[Any], images: RequestImages
+) -> tuple[Message, ...]:
     """Return the messages of ``input``; what the assistant did in one turn is one message.
 
     An ``item_reference`` stands for an item of an earlier answer. What tools of OpenAI's server did is left out, and so
@@ -401,6 +408,7 @@ def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[A
         memory: the earlier answers.
         offered: is given what else there is of the found tools.
         found: is given the tools that the client's searches have found.
+        images: the check of images.
     """
     given = fields["input"]
     if isinstance(given, str):
@@ -417,6 +425,7 @@ def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[A
                 continue
             one = one.again(item, _ITEM)
         made = _search_output(one, offered, found) if one.kind == _SEARCH_OUTPUT else _READERS[one.kind](one)
+        made = images.checked(made, one.path("output" if one.kind.endswith("_output") else "content"))
         if made.role == "assistant" and messages and messages[-1].role == "assistant":
             messages[-1] = _merged(messages[-1], made)
         else:

@@ -85,7 +85,7 @@ class HFBackend(SharedPasses):
         tool_format: str | None = None,
         fetch_image: Fetch | None = None,
     ) -> None:
-        self._fetch = fetch_image
+        self.fetch_image = fetch_image
         try:
             import torch  # noqa: F401 - transformers' models need it, and report its absence unclearly
             import transformers
@@ -203,7 +203,7 @@ class HFBackend(SharedPasses):
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
         from jinja2.exceptions import SecurityError
 
-        images = opened_images(messages, self._fetch) if self.sees else []
+        images = opened_images(messages, self.fetch_image) if self.sees else []
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # text of a user is never a control token
