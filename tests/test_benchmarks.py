@@ -727,3 +727,28 @@ def test_only_texts_on_which_validators_agree_are_proofs(bench: Any) -> None:
     assert judges({"format": "date"}).verdict(b'"2024-02-29"') is True
     ordinary = bench("proven_errors").ordinary
     assert ordinary(b'{"a":1e1,"b":[2.50]}') == b'{"a": 10, "b": [2.5]}' and ordinary(b"1e300") is None
+
+
+def test_schemas_of_packages(bench: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Schemas and operations of packages are found, those with a reference to another file are not, and a schema that
+    comes again is written once; each instance has the verdict of `jsonschema`."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    elsewhere = {**schema, "$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "other.json#/a"}
+    body = {"content": {"application/json": {"schema": schema}}}
+    operation = {"operationId": "post", "requestBody": body, "responses": {}}
+    document = {"openapi": "3.1.0", "info": {}, "paths": {"/a": {"post": operation}}}
+    files = {"one": schema, "again": schema, "elsewhere": elsewhere, "api": document, "data": [1]}
+    for name, value in files.items():
+        (tmp_path / "all" / "package").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / "package" / f"{name}.json").write_text(json.dumps(value))
+    bench("masks.package_schemas").main(tmp_path / "all", tmp_path / "set.jsonl.gz")
+    with gzip.open(tmp_path / "set.jsonl.gz", "rt") as file:
+        made = [json.loads(line) for line in file]
+    assert [one["id"].rpartition("/")[2] for one in made] == ["again.json", "api.json#post"]
+    assert "package: 2 of 2" in capsys.readouterr().out
+    for one in made:
+        assert {test["valid"] for test in one["tests"]} == {True, False}
+        assert all(
+            jsonschema.Draft202012Validator(one["schema"]).is_valid(test["data"]) == test["valid"]
+            for test in one["tests"]
+        )
