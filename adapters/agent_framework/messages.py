@@ -123,8 +123,10 @@ def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) 
     for message in messages:
         results = [content for content in message.contents if content.type == "function_result"]
         for content in results:
-            text = content.result if isinstance(content.result, str) else str(content.result)
-            answer = Message("tool", text, tool_call_id=content.call_id, name=_name_of(result, content))
+            given: Any = content.result if isinstance(content.result, str) else str(content.result)
+            if any(item.type != "text" for item in content.items or ()):
+                given = tuple(part for item in content.items or () if (part := _part(item)) is not None)
+            answer = Message("tool", given, tool_call_id=content.call_id, name=_name_of(result, content))
             result.append(replace(answer, is_error=content.exception is not None))
         if len(results) < len(message.contents) or not results:
             result.append(_to_message(message))
@@ -143,16 +145,12 @@ def _to_message(message: FrameworkMessage) -> Message:
     calls: list[ToolCall] = []
     reasoning = ""
     for content in message.contents:
-        if content.type == "text":
-            parts.append(TextPart(content.text or ""))
+        if (part := _part(content)) is not None:
+            parts.append(part)
         elif content.type == "text_reasoning":
             reasoning += content.text or ""
         elif content.type == "function_call":
             calls.append(_shared.past_call(content.call_id, content.name or "", content.arguments))
-        elif content.type in ("data", "uri"):
-            if not (content.media_type or "").startswith("image/"):
-                raise ModelError(f"unsupported content {content.media_type}", hint="only text and images are supported")
-            parts.append(_shared.image(content.uri))
     text = "".join(part.text for part in parts if isinstance(part, TextPart))
     return Message(
         _shared.role_of(str(message.role)),
@@ -161,6 +159,17 @@ def _to_message(message: FrameworkMessage) -> Message:
         tool_calls=tuple(calls),
         name=message.author_name,
     )
+
+
+def _part(content: Content) -> Part | None:
+    """Return a text or an image; None for another kind of content."""
+    if content.type == "text":
+        return TextPart(content.text or "")
+    if content.type not in ("data", "uri"):
+        return None
+    if not (content.media_type or "").startswith("image/"):
+        raise ModelError(f"unsupported content {content.media_type}", hint="only text and images are supported")
+    return _shared.image(content.uri)
 
 
 def contents_of(generation: Generation) -> list[Content]:

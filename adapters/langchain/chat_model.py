@@ -169,8 +169,8 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             "text_inputs": True,
             "text_outputs": True,
             "image_inputs": images,
-            # A server fetches an image; a local model needs its bytes.
-            "image_url_inputs": images and is_remote,
+            # A server fetches an image; a local model needs its bytes, or a function that fetches.
+            "image_url_inputs": images and (is_remote or getattr(model.backend, "fetch_image", None) is not None),
             "reasoning_output": thinks,
             "reasoning_effort_levels": [*_shared.EFFORTS] if thinks and not is_remote else [],
             "tool_calling": True,

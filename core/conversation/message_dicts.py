@@ -1,7 +1,7 @@
 """Messages in OpenAI's chat form, dicts, as ours; and the contents and calls that other protocols share with it.
 
 Source: the request body of OpenAI's ``/v1/chat/completions``, with the blocks of contents that Anthropic, the Responses
-API and LangChain write.
+API and LangChain write, and Ollama's images.
 """
 
 from __future__ import annotations
@@ -54,12 +54,24 @@ def message_of(message: Mapping[str, Any]) -> Message:
         raise ModelError(f"a message of the role {name!r} has no content", hint="give 'content'")
     return Message(
         role=role,
-        content=parts_of(message.get("content")),
+        content=_with_images(parts_of(message.get("content")), message.get("images")),
         reasoning=_text(message, "reasoning_content"),
         tool_calls=tuple(map(_call_of, calls if old_call is None else [{"function": old_call}])),
         tool_call_id=_text(message, "tool_call_id"),
         name=_text(message, "name"),
     )
+
+
+def _with_images(content: str | tuple[Part, ...], images: Any) -> str | tuple[Part, ...]:
+    """Return a content behind the images that a message of Ollama's form has beside it: bytes, or texts in Base64."""
+    if not images:
+        return content
+    if isinstance(images, (str, bytes)) or not isinstance(images, Sequence):
+        raise ModelError(
+            f"images of a message is {type(images).__name__}", hint="give a list of files, as bytes or in Base64"
+        )
+    made = [ImagePart(one if isinstance(one, bytes) else _decoded(one)) for one in images]
+    return (*made, *((TextPart(content),) if isinstance(content, str) else content))
 
 
 def _text(message: Mapping[str, Any], key: str) -> str | None:
@@ -146,7 +158,7 @@ def _block_parts(block: Any) -> list[Part]:
         return []
     if kind in ("text", "input_text", "output_text"):
         return [TextPart(_text(block, "text") or "")]
-    if kind == "image_url":
+    if kind in ("image_url", "input_image"):
         address = block.get("image_url")
         return [image(address.get("url") if isinstance(address, Mapping) else address)]
     if kind == "image" and "image" in block:  # as transformers has it; a text is an address, never a file

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, field_validator
 
-from toolgrammar.core import GenerateParams
+from toolgrammar.core import GenerateParams, ImagePart, Message
 from toolgrammar.core.testing import ScriptedModel
+
+#: A PNG of one pixel, in Base64 and as an address.
+CODED_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PNG = base64.b64decode(CODED_PNG)
+PNG_ADDRESS = f"data:image/png;base64,{CODED_PNG}"
+FAR_PNG = "https://example.org/a.png"
+
+
+def are_one_image(messages: Sequence[Message], near: int, far: int = 0) -> bool:
+    """The images of messages are `PNG`, as often as said, then the one at `FAR_PNG`."""
+    images = [image for message in messages for image in message.images]
+    return images == [ImagePart(PNG, media_type="image/png")] * near + [ImagePart(url=FAR_PNG)] * far
 
 
 class Tree(BaseModel):

@@ -16,6 +16,7 @@ from ag2.events import (
     BinaryInput,
     BinaryType,
     DataInput,
+    ImageInput,
     ModelMessage,
     ModelMessageChunk,
     ModelReasoning,
@@ -46,7 +47,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.testing import ScriptedModel
 
-from ..shared_parts import Even, Tree
+from ..shared_parts import FAR_PNG, PNG, PNG_ADDRESS, Even, Tree, are_one_image
 
 pytestmark = pytest.mark.asyncio
 
@@ -203,6 +204,19 @@ async def test_a_conversation_is_translated() -> None:
     assert [type(part) for part in made[6].content] == [ImagePart]
     with pytest.raises(ModelError, match="unsupported input BinaryInput"):
         to_messages([], [ModelRequest([BinaryInput(b"", media_type="audio/wav", kind=BinaryType.AUDIO)])], JsonBytes)
+
+
+async def test_every_form_of_an_image_is_one_part() -> None:
+    """Data and addresses, in a request and in the result of a tool."""
+    given = [
+        BinaryInput(PNG, media_type="image/png", kind=BinaryType.IMAGE),
+        ImageInput(data=PNG, media_type="image/png"),
+        ImageInput(PNG_ADDRESS),
+        ImageInput(FAR_PNG),
+    ]
+    result = ToolResultEvent(parent_id="c1", name="see", result=ToolResult(*given))
+    for event in (ModelRequest(given), ToolResultsEvent([result])):
+        assert are_one_image(to_messages([], [event], JsonBytes), 3, 1)
 
 
 async def test_a_failed_tool_is_told_to_the_model() -> None:

@@ -39,7 +39,7 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from ..shared_parts import Tree
+from ..shared_parts import FAR_PNG, PNG, PNG_ADDRESS, Tree, are_one_image
 
 Call = Callable[..., Message]
 
@@ -103,6 +103,17 @@ async def test_messages() -> None:
     ]
     with pytest.raises(ModelError, match="audio/wav"):
         to_messages([FrameworkMessage("user", [Content.from_data(b"x", "audio/wav")])])
+
+
+async def test_every_form_of_an_image_is_one_part() -> None:
+    """Data and addresses, in a message and in the result of a tool, which has its texts too."""
+    near = [Content.from_data(PNG, "image/png"), Content.from_uri(PNG_ADDRESS, media_type="image/png")]
+    contents = [*near, Content.from_uri(FAR_PNG, media_type="image/png")]
+    result = Content.from_function_result("c1", result=[Content.from_text("a"), *contents, Content.from_text("b")])
+    for made in (FrameworkMessage("user", contents), FrameworkMessage("tool", [result])):
+        assert are_one_image(to_messages([made]), 2, 1)
+    (answer,) = to_messages([FrameworkMessage("tool", [result])])
+    assert answer.role == "tool" and answer.text == "ab"
 
 
 async def test_schemas_are_whole() -> None:

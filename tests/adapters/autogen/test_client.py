@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import time
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.messages import ModelClientStreamingChunkEvent, StructuredMessage, TextMessage
+from autogen_agentchat.messages import ModelClientStreamingChunkEvent, MultiModalMessage, StructuredMessage, TextMessage
 from autogen_core import EVENT_LOGGER_NAME, CancellationToken, FunctionCall, Image
 from autogen_core.logging import LLMCallEvent, LLMStreamEndEvent, LLMStreamStartEvent
 from autogen_core.model_context import TokenLimitedChatCompletionContext
@@ -43,7 +44,7 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from ..shared_parts import Tree
+from ..shared_parts import CODED_PNG, PNG_ADDRESS, Tree
 
 Call = Callable[..., Message]
 
@@ -84,9 +85,18 @@ def scripted(*replies: str | Message, **arguments: Any) -> ToolGrammarChatComple
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
+async def test_an_image_of_a_message_is_one_part() -> None:
+    """A message of several kinds has its images as PNG, in order, whatever they were made of."""
+    picture = Image.from_base64(CODED_PNG)
+    said = MultiModalMessage(content=["see", picture, Image.from_uri(PNG_ADDRESS), "it"], source="user")
+    (made,) = to_messages([said.to_model_message()])
+    coded = Image.to_base64(picture)  # AutoGen encodes the picture again
+    image = ImagePart(base64.b64decode(coded), media_type="image/png")
+    assert made.content == (TextPart("see"), image, image, TextPart("it"))
+
+
 async def test_messages() -> None:
     """Every kind of message that AutoGen has becomes one of ours; several results become one message each."""
-    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
     results = [
         FunctionExecutionResult(content="1", name="f", call_id="c1", is_error=False),
         FunctionExecutionResult(content="no", name="g", call_id="c2", is_error=True),
@@ -94,7 +104,7 @@ async def test_messages() -> None:
     messages = to_messages(
         [
             SystemMessage(content="be brief"),
-            UserMessage(content=["see", Image.from_base64(pixel)], source="ann"),
+            UserMessage(content=["see", Image.from_base64(CODED_PNG)], source="ann"),
             AssistantMessage(content=[FunctionCall("c1", '{"x": 1}', "f")], thought="hm", source="bot"),
             FunctionExecutionResultMessage(content=results),
             AssistantMessage(content="done", source="bot"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from crewai.events.types.llm_events import (
 )
 from crewai.llms.base_llm import BaseLLM, call_stop_override
 from crewai.tools import BaseTool, tool
+from crewai.tools.agent_tools.add_image_tool import AddImageTool
 from crewai.utilities.agent_utils import convert_tools_to_openai_schema, is_context_length_exceeded
 from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
 from pydantic import BaseModel
@@ -30,19 +30,17 @@ from toolgrammar.adapters.crewai.llm import original_tools
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
-    ImagePart,
     InvalidArgumentsError,
     Message,
     Model,
     ModelError,
-    TextPart,
     Vocabulary,
 )
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
 from ...shares import share
-from ..shared_parts import Tree
+from ..shared_parts import PNG, PNG_ADDRESS, Tree, are_one_image
 from .tools import RAN, turn, word_count
 
 # CrewAI's agents read fields that CrewAI itself has deprecated.
@@ -480,14 +478,10 @@ def test_images_reach_a_model_that_reads_them() -> None:
     assert not ToolGrammarLLM("embedded").supports_multimodal()
     llm = ToolGrammarLLM("openai:m@http://127.0.0.1:1/v1")
     assert llm.supports_multimodal()
+    added = AddImageTool()._run(PNG_ADDRESS, action="Look.")  # what an agent with `multimodal=True` adds
+    assert are_one_image([_shared.message_of(made) for made in llm._format_messages([added])], 1)
     files = pytest.importorskip("crewai_files", reason="crewai-files is not installed")
-    png = base64.b64decode(PIXEL)
-    messages = [{"role": "user", "content": "look", "files": {"dot": files.ImageFile(source=png)}}]
+    messages = [{"role": "user", "content": "look", "files": {"dot": files.ImageFile(source=PNG)}}]
     (made,) = llm._format_messages(messages)
     assert [block["type"] for block in made["content"]] == ["text", "image_url"]
-    content = _shared.message_of(made).content
-    assert [type(part) for part in content] == [TextPart, ImagePart]
-
-
-#: A PNG of one pixel.
-PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    assert are_one_image([_shared.message_of(made)], 1)

@@ -19,6 +19,7 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langchain_core.messages.content import create_image_block
 from langchain_core.tools import StructuredTool, Tool, tool
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import NotRequired, TypedDict
@@ -39,7 +40,7 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from ..shared_parts import Tree
+from ..shared_parts import CODED_PNG, FAR_PNG, PNG_ADDRESS, Tree, are_one_image
 from .common import Unit, joined
 
 Call = Callable[..., Message]
@@ -96,6 +97,26 @@ def test_messages() -> None:
         Message("system", "hello"),
         Message("tool", "5", name="g"),
     ]
+
+
+def test_every_form_of_an_image_is_one_part() -> None:
+    """Blocks of all versions of LangChain, and those that it passes on of OpenAI and Anthropic, in messages and results
+    of tools."""
+    near: list[Any] = [
+        {"type": "image_url", "image_url": {"url": PNG_ADDRESS}},
+        {"type": "image_url", "image_url": PNG_ADDRESS},
+        {"type": "input_image", "image_url": PNG_ADDRESS},
+        create_image_block(base64=CODED_PNG, mime_type="image/png"),
+        {"type": "image", "source_type": "base64", "data": CODED_PNG, "mime_type": "image/png"},
+        {"type": "image", "source": {"type": "base64", "data": CODED_PNG, "media_type": "image/png"}},
+    ]
+    far: list[Any] = [
+        create_image_block(url=FAR_PNG),
+        {"type": "image", "source_type": "url", "url": FAR_PNG},
+        {"type": "image", "source": {"type": "url", "url": FAR_PNG}},
+    ]
+    for made in (HumanMessage([*near, *far]), ToolMessage([*near, *far], tool_call_id="c1")):
+        assert are_one_image(to_messages([made]), len(near), len(far))
 
 
 def test_removal_is_refused() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed")
 
-from pydantic_ai import Agent, BinaryContent, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai import Agent, BinaryContent, BinaryImage, ImageUrl, NativeOutput, PromptedOutput, ToolOutput
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -61,7 +61,7 @@ from toolgrammar.core import TextPart as OurText
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from ..shared_parts import Even, Recording, Tree
+from ..shared_parts import FAR_PNG, PNG, PNG_ADDRESS, Even, Recording, Tree, are_one_image
 
 Call = Callable[..., Message]
 
@@ -129,6 +129,17 @@ async def test_messages() -> None:
     ]
     with pytest.raises(ModelError, match="audio/wav"):
         to_messages([ModelRequest([UserPromptPart([BinaryContent(b"x", media_type="audio/wav")])])])
+
+
+async def test_every_form_of_an_image_is_one_part() -> None:
+    """Contents and addresses, in a prompt and in the result of a tool."""
+    given = [
+        BinaryContent(PNG, media_type="image/png"),
+        BinaryImage(PNG, media_type="image/png"),
+        ImageUrl(PNG_ADDRESS),
+    ]
+    for part in (UserPromptPart([*given, ImageUrl(FAR_PNG)]), ToolReturnPart("see", [*given, ImageUrl(FAR_PNG)], "c1")):
+        assert are_one_image(to_messages([ModelRequest([part])]), 3, 1)
 
 
 async def test_schemas_are_whole() -> None:

@@ -35,11 +35,23 @@ PIXEL = base64.b64encode(b"\x89PNG").decode()
             (ImagePart(data=b"\x89PNG", media_type="image/png"),),
         ),
         ([{"type": "image", "url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
+        ([{"type": "input_image", "image_url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
     ],
 )
 def test_parts(content: object, parts: object) -> None:
     """Content in every form that frameworks use becomes text, or texts and images."""
     assert parts_of(content) == parts
+
+
+def test_images_beside_a_content_are_before_it() -> None:
+    """A message in Ollama's form has its images, bytes or Base64, before its text, and other values are errors."""
+    image = ImagePart(b"\x89PNG")
+    for content, parts in (("see", (TextPart("see"),)), (["see", {"type": "image", "image": b"x"}], None)):
+        made = message_of({"role": "user", "content": content, "images": [PIXEL, b"\x89PNG"]}).content
+        assert made == (image, image, *(parts or (TextPart("see"), ImagePart(b"x"))))
+    for bad in (PIXEL, [3], 3):
+        with pytest.raises(ModelError, match=r"images of a message|not in Base64"):
+            message_of({"role": "user", "content": "see", "images": bad})
 
 
 def test_unknown_content_is_refused() -> None:
