@@ -12,16 +12,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..conversation.messages import ImagePart, Message, Part, TextPart
 from ..errors import MissingDependencyError, ModelError
 
 #: Returns the bytes of an image at an address.
 Fetch = Callable[[str], bytes]
 
-#: Formats of Pillow that are read. Some of the others run a program (EPS), or are no images.
+#: Formats of Pillow that are read. Some of the others run a program (EPS), are no images, or have another size than
+#: they say (ICO).
 FORMATS = (
-    *("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "ICO", "PPM", "QOI", "TGA", "PCX"),
-    *("SGI", "PSD", "XBM"),
+    *("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "DIB", "TIFF", "AVIF", "JPEG2000", "PPM", "QOI", "TGA", "PCX", "SGI"),
+    *("PSD", "XBM"),
 )
 
 #: Maximum size of the file of an image, in bytes; of an image, in pixels; and of all images of a conversation.
@@ -69,8 +72,8 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
                 pixels += picture.width * picture.height
                 if pixels > MOST_OF_ALL:
                     raise ModelError(
-                        f"the images of the conversation have more than {MOST_OF_ALL:,} pixels together",
-                        hint="send fewer or smaller images",
+                        f"with {place}, the images have more than {MOST_OF_ALL:,} pixels together",
+                        hint="send fewer or smaller ones",
                     )
                 found.append(OpenedImage(part, place, hashlib.sha256(data or b"").digest(), picture))
     return found
@@ -107,6 +110,10 @@ def picture_of(data: bytes | None, subject: str) -> Any:
             if image.width * image.height > MOST_PIXELS:
                 raise Image.DecompressionBombError
             image = ImageOps.exif_transpose(image)
+            if image.mode == "F":
+                raise ValueError("its pixels are floats, whose range is not known")
+            if image.mode.startswith("I"):  # 16 bits, which Pillow's conversion cuts: all would be white
+                image = Image.fromarray((np.asarray(image).clip(0, 0xFFFF) >> 8).astype(np.uint8))
             if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
                 image = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,14 @@ def png(width: int, height: int, seed: int = 0, mode: str = "RGB", form: str = "
     file = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(file, form, **options)
     return file.getvalue()
+
+
+def says_size(width: int, height: int) -> bytes:
+    """The file of one pixel of which its head says another size."""
+    file = bytearray(png(1, 1))
+    file[16:24] = struct.pack(">II", width, height)
+    file[29:33] = struct.pack(">I", zlib.crc32(file[12:29]))
+    return bytes(file)
 
 
 def _tokenizer(*special: str, **named: str) -> Any:
