@@ -97,8 +97,8 @@ class TokenWritten:
 
     Attributes:
         token_id: the token.
-        data: its bytes.
-        forced: True when the grammar left no choice.
+        data: the bytes that it added (not all of its bytes if it replaced the token before it).
+        forced: True when the grammar or the budget left no choice.
         choices: number of tokens that were allowed here, when counted.
         reasoning: it is a part of the reasoning, whose markers are, too.
         logprob: log-probability, with ``logprobs``: the model's, given that the token is one of those that are allowed

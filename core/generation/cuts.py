@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..conversation.events import TokenWritten
 from ..vocabulary.vocabulary import Vocabulary
 from .output import Output
 from .params import GenerateParams, OutputParser
-from .step_record import Step
 
 
 @dataclass
@@ -47,7 +47,7 @@ def cut_places(
     size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
     output = Output(_Written(_Holder(vocabulary), list(token_ids), size), parser, is_json=is_json)  # type: ignore[arg-type]
     for token in token_ids:
-        output.feed(Step(token, tokens[token] or b"", False))
+        output.feed(TokenWritten(token, tokens[token] or b"", False))
     output.close()
     calls = output.calls
     if any(call.fault == "unfinished" for call in calls):

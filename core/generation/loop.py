@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from ..basics.pauses import Ended
-from ..conversation.events import ChoiceMade
+from ..conversation.events import ChoiceMade, TokenWritten
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
 from ..masks.bits import flags
 from ..masks.budget import Budget
@@ -37,7 +37,7 @@ from .reasoning import Reasoning, output_budget
 from .repetition import LoopGuard, close_value
 from .retokenise import Speller, mask_of, may_say, no_token, size_of
 from .sampler import Sampler
-from .step_record import Step, StepRecord
+from .step_record import StepRecord
 from .token_sequence import Forward, TokenSequence, Unanswered
 from .tracer import Observation, Tracer
 
@@ -57,9 +57,9 @@ _PROBES = (b"e", b" ")
 
 
 if TYPE_CHECKING:
-    Steps = Generator[Union[Step, Forward], Union[npt.NDArray[np.float32], None], None]
+    Steps = Generator[Union[TokenWritten, Forward], Union[npt.NDArray[np.float32], None], None]
     Choice = Generator[Forward, Union[npt.NDArray[np.float32], None], Union[int, None]]
-    Stage = Generator[Union[Step, Forward], Union[npt.NDArray[np.float32], None], "Turn"]
+    Stage = Generator[Union[TokenWritten, Forward], Union[npt.NDArray[np.float32], None], "Turn"]
 
 
 class Turn(Enum):
@@ -199,7 +199,7 @@ class Decoding:
 
     def _decide(
         self, reasoning: Reasoning, text: Matcher, budget: int
-    ) -> Generator[Step | Forward, npt.NDArray[np.float32] | None, bool]:
+    ) -> Generator[TokenWritten | Forward, npt.NDArray[np.float32] | None, bool]:
         """Let the model begin either the reasoning or the text; return True if it reasons.
 
         Both may begin with the same tokens (``<`` of the marker, or of the text), so both matchers advance until only
@@ -209,7 +209,7 @@ class Decoding:
         thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
         after = self._switch(text)
         thinks, writes = thought_budget.fits(budget - needed), True
-        held: list[Step] = []
+        held: list[TokenWritten] = []
         size = 0
         names, self._record.names = self._record.names, None
         while thinks and writes and not self._must_stop():

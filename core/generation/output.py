@@ -30,7 +30,6 @@ from ..conversation.reasoning import ReasoningTrimmer
 from .call_places import AnswerReading, CallPlaces
 from .loop import Decoding
 from .params import OutputParser
-from .step_record import Step
 from .sureness import sureness
 from .truncation import truncated_pointers
 
@@ -129,7 +128,7 @@ class Output:
         self._raw.append(text)
         self._raw_size += len(text)
 
-    def feed(self, step: Step) -> list[Event]:
+    def feed(self, step: TokenWritten) -> list[Event]:
         """Return the events of one step. A control token has no text; its name is passed to the parser of calls."""
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..conversation.events import TokenWritten
 from .logprobs import LogProbs
 from .retokenise import size_of
 from .tracer import Observation
@@ -23,29 +24,6 @@ if TYPE_CHECKING:
     from .pending_text import PendingText
     from .token_sequence import TokenSequence
     from .tracer import Tracer
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of decoding.
-
-    Attributes:
-        token_id: the token.
-        data: the bytes that it added (not all of its bytes if it replaced the previous token).
-        forced: the grammar or the budget left no choice.
-        choices: number of allowed tokens, if they were counted.
-        reasoning: the token is a part of the reasoning, including its markers.
-        logprob: its log-probability among the allowed tokens, with ``params.logprobs``; 0 if there was no choice.
-        likeliest: the ``params.logprobs`` likeliest tokens at its position, with their log-probabilities.
-    """
-
-    token_id: int
-    data: bytes
-    forced: bool
-    choices: int | None = None
-    reasoning: bool = False
-    logprob: float | None = None
-    likeliest: tuple[tuple[int, float], ...] = ()
 
 
 class StepRecord:
@@ -98,7 +76,9 @@ class StepRecord:
             self.logprobs = LogProbs(logits, allowed)
         return None if self._tracer is None else self._tracer.observe(logits, allowed, matcher, self._pending.text)
 
-    def append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
+    def append(
+        self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None
+    ) -> TokenWritten:
         """Record an accepted token; return its step with the bytes that were not emitted before. The first token of a
         word that was chosen as a whole counts as the choice, with the word's log-probability."""
         forced = how != "sampled"
@@ -117,9 +97,9 @@ class StepRecord:
         self.emitted += len(data)
         if self.names is not None and not self.is_reasoning:
             self.names.wrote(token_id, data)
-        return Step(token_id, data, forced, choices, self.is_reasoning, *self._logprobs_of(token_id, how))
+        return TokenWritten(token_id, data, forced, choices, self.is_reasoning, *self._logprobs_of(token_id, how))
 
-    def appended(self, ids: Sequence[int]) -> list[Step]:
+    def appended(self, ids: Sequence[int]) -> list[TokenWritten]:
         """Record tokens of pending text; return their steps."""
         return [self.append(token_id, "jumped") for token_id in ids]
 

@@ -96,10 +96,9 @@ class Writer:
                     continue
                 written += 1
                 if tells_tokens:
-                    token = TokenWritten(**vars(step))
-                    yield token
+                    yield step
                     if plan.params.logprobs is not None:
-                        tokens.append(token)
+                        tokens.append(step)
                 yield from output.feed(step)
         yield Released()
         yield from output.close()

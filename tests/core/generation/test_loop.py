@@ -17,11 +17,11 @@ from toolgrammar.core import (
     Grammar,
     JsonMode,
     Model,
+    TokenWritten,
     Vocabulary,
 )
 from toolgrammar.core.generation.loop import Decoding
 from toolgrammar.core.generation.retokenise import spell_somehow
-from toolgrammar.core.generation.step_record import Step
 from toolgrammar.core.generation.token_sequence import Forward
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
@@ -192,7 +192,7 @@ def test_the_loop_asks_its_driver_for_logits() -> None:
             read += item.token_ids
             reply = session.extend(item.token_ids)
         else:
-            assert isinstance(item, Step)
+            assert isinstance(item, TokenWritten)
             written += item.data
     assert read == [*backend.encode("Hello"), *decoding.token_ids][: len(read)]
     assert is_valid(json.loads(written), SCHEMA)

@@ -26,12 +26,12 @@ from toolgrammar.core import (
     Message,
     ReasoningDelta,
     TextDelta,
+    TokenWritten,
     ToolCall,
 )
 from toolgrammar.core.generation.loop import Decoding
 from toolgrammar.core.generation.output import Output
 from toolgrammar.core.generation.reasoning import Reasoning
-from toolgrammar.core.generation.step_record import Step
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -79,7 +79,7 @@ def fed(name: str, cuts: Sequence[int], closed_at: int | None = None) -> tuple[l
     places = sorted({0, len(thought), len(whole), *(place % (len(whole) + 1) for place in cuts)})
     events: list[Event] = []
     for begin, end in itertools.pairwise(places):
-        events += output.feed(Step(0, whole[begin:end], False, None, end <= len(thought)))
+        events += output.feed(TokenWritten(0, whole[begin:end], False, None, end <= len(thought)))
     events += output.close()
     finish = output.finish(1)
     return events, output.generation(finish)
