@@ -9,7 +9,7 @@ import hashlib
 import io
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,17 @@ FORMATS = (
 
 #: Maximum size of the file of an image, in bytes; of an image, in pixels; and of all images of a conversation.
 LARGEST_FILE, MOST_PIXELS, MOST_OF_ALL = 64 * 2**20, 50_000_000, 200_000_000
+
+
+@dataclass(frozen=True)
+class _MovedImage(ImagePart):
+    """An image of a conversation in which messages were added.
+
+    Attributes:
+        place: what an error calls it, by the number of its message before that.
+    """
+
+    place: str = ""
 
 
 class OpenedImage(NamedTuple):
@@ -67,7 +78,7 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
         for part in () if isinstance(message.content, str) else message.content:
             if isinstance(part, ImagePart):
                 data = fetch(part.url) if part.data is None and part.url and fetch else part.data
-                place = f"the image in message {number} (of the {message.role})"
+                place = part.place if isinstance(part, _MovedImage) else _place(number, message)
                 picture = picture_of(data, place)
                 pixels += picture.width * picture.height
                 if pixels > MOST_OF_ALL:
@@ -77,6 +88,10 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
                     )
                 found.append(OpenedImage(part, place, hashlib.sha256(data or b"").digest(), picture))
     return found
+
+
+def _place(number: int, message: Message) -> str:
+    return f"the image in message {number} (of the {message.role})"
 
 
 def picture_of(data: bytes | None, subject: str) -> Any:
@@ -130,10 +145,20 @@ def picture_of(data: bytes | None, subject: str) -> Any:
 def images_after_results(messages: Sequence[Message]) -> list[Message]:
     """Return a conversation whose results of tools are texts: their images follow in a turn of the user, where every
     template of a vision model has them."""
+    if not any(message.role == "tool" and message.images for message in messages):
+        return list(messages)
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     told: list[Message] = []
     waiting: list[Part] = []
-    for message in messages:
+    for number, message in enumerate(messages):
+        if message.images:
+            place = _place(number, message)
+            moved = (
+                _MovedImage(part.data, part.url, part.media_type, place) if isinstance(part, ImagePart) else part
+                for part in message.content
+                if not isinstance(part, str)
+            )
+            message = replace(message, content=tuple(moved))
         if message.role != "tool" and waiting:
             if message.role == "user":
                 parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
@@ -141,7 +166,7 @@ def images_after_results(messages: Sequence[Message]) -> list[Message]:
             else:
                 told.append(Message("user", tuple(waiting)))
             waiting = []
-        images = [] if isinstance(message.content, str) else [p for p in message.content if isinstance(p, ImagePart)]
+        images = message.images
         if message.role == "tool" and images:
             name = message.name or names.get(message.tool_call_id or "") or "the result"
             waiting += [
