@@ -82,7 +82,7 @@ def result_to_mcp(result: ToolResult) -> dict[str, Any]:
             content.append({"type": "text", "text": part.text})
         elif part.data is not None:
             data = base64.b64encode(part.data).decode()
-            content.append({"type": "image", "data": data, "mimeType": part.media_type or "image/png"})
+            content.append({"type": "image", "data": data, "mimeType": part.type_of_file})
         else:
             content.append({"type": "text", "text": str(part.url)})
     structured = result.to_dict()["result"]

@@ -6,6 +6,7 @@ A conversation is a sequence of `Message`. All values are immutable.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -43,6 +44,13 @@ class ImagePart:
     data: bytes | None = field(default=None, repr=False)
     url: str | None = None
     media_type: str | None = None
+
+    @property
+    def type_of_file(self) -> str:
+        """The media type: as given, else as the file begins; ``"image/png"`` if neither tells."""
+        data = self.data or b""
+        begins = next((kind for begin, kind in _BEGINNINGS if re.match(begin, data)), "image/png")
+        return self.media_type or begins
 
     @classmethod
     def of(cls, source: Any) -> ImagePart:
@@ -88,9 +96,12 @@ class ImagePart:
                     most = (MOST_PAGE_PIXELS / max(width * height, 1)) ** 0.5
                     made.append(cls.of(page.render(scale=min(dpi / 72, most)).to_pil()))
                 return made
-        except pypdfium2.PdfiumError as error:
+        except (pypdfium2.PdfiumError, TypeError) as error:
             raise ModelError(f"the PDF cannot be read: {error}") from error
 
+
+#: How files of the media types begin that servers take, but for PNG.
+_BEGINNINGS = ((rb"\xff\xd8\xff", "image/jpeg"), (rb"GIF8", "image/gif"), (rb"RIFF(?s:.{4})WEBP", "image/webp"))
 
 #: Maximum size of a page of a PDF as an image, in pixels.
 MOST_PAGE_PIXELS = 20_000_000

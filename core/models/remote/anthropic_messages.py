@@ -174,7 +174,7 @@ class AnthropicMessages(StrictToolsProtocol):
         if image.data is None:
             return {"type": "image", "source": {"type": "url", "url": image.url or ""}}
         data = base64.b64encode(image.data).decode()
-        source = {"type": "base64", "media_type": image.media_type or "image/png", "data": data}
+        source = {"type": "base64", "media_type": image.type_of_file, "data": data}
         return {"type": "image", "source": source}
 
     def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:

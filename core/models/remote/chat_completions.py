@@ -76,7 +76,7 @@ def _part(part: Part) -> dict[str, Any]:
 def _address(image: ImagePart) -> str:
     if image.data is None:
         return image.url or ""
-    return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
+    return f"data:{image.type_of_file};base64,{base64.b64encode(image.data).decode()}"
 
 
 # -- the protocol --------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ class Converse(StrictToolsProtocol):
         take."""
         if image.data is None:
             raise ModelError("Bedrock takes no address of an image", hint="give its bytes: ImagePart(data=...)")
-        kind = (image.media_type or "image/png").removeprefix("image/").replace("jpg", "jpeg")
+        kind = image.type_of_file.removeprefix("image/").replace("jpg", "jpeg")
         if kind not in _FORMATS:
             raise ModelError(
                 f"Bedrock takes no image of the type {image.media_type!r}", hint=f"one of {', '.join(_FORMATS)}"

@@ -164,7 +164,7 @@ class Gemini(ProviderProtocol):
 
     def _image(self, image: ImagePart) -> dict[str, Any]:
         """Return an image as its bytes, or as its address if it has none."""
-        kind = {"mimeType": image.media_type or "image/png"}
+        kind = {"mimeType": image.type_of_file}
         if image.data is None:
             return {"fileData": {**kind, "fileUri": image.url or ""}}
         return {"inlineData": {**kind, "data": base64.b64encode(image.data).decode()}}

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from toolgrammar.adapters.server.failures import BusyError
-from toolgrammar.adapters.server.limits import Limits, Queue
+from toolgrammar.adapters.server.limits import Limits, Queue, give_place, holding
 from toolgrammar.core.basics.pauses import LONG_SECONDS, ended_by, is_long, pause
 from toolgrammar.core.basics.resident import Space, held
 
@@ -34,6 +34,27 @@ async def long_turn(queue: Queue, entered: asyncio.Event, leave: asyncio.Event) 
         await asyncio.to_thread(work_long, turn.check)
         entered.set()
         await leave.wait()
+
+
+def test_a_wait_gives_the_place_away() -> None:
+    """While a request waits for an image of another host, the next one runs."""
+
+    async def run() -> None:
+        queue = Queue(Limits(max_running=1))
+        async with queue.turn() as turn:
+
+            def wait() -> None:
+                with holding(turn):
+                    give_place()
+                    give_place()
+
+            await asyncio.to_thread(wait)
+            give_place()  # in no turn's block: without effect
+            async with queue.turn():
+                assert queue.running == 2
+        assert queue.running == 0
+
+    asyncio.run(run())
 
 
 def test_long_requests_run_beside_the_others() -> None:

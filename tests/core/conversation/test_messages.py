@@ -1,14 +1,22 @@
-"""Tool calls that could not be read."""
+"""Tool calls that could not be read, and the media types of images."""
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import InvalidArgumentsError, ToolCall
+from toolgrammar.core import ImagePart, InvalidArgumentsError, ToolCall
+from toolgrammar.core.models.remote.anthropic_messages import AnthropicMessages
+from toolgrammar.core.models.remote.chat_completions import _part
+from toolgrammar.core.models.remote.converse import Converse
+from toolgrammar.core.models.remote.gemini import Gemini
 
 
 @given(problem=st.text(), name=st.text())
@@ -35,3 +43,21 @@ def test_a_call_made_of_its_error_keeps_its_fault() -> None:
     """Who stores the text of an error, and makes the call anew, gets no call that may run."""
     call = ToolCall.unread("c", "f", "{", "no object")
     assert ToolCall("c", "f", {}, raw="{", error=call.error) == call
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+def test_a_file_is_sent_as_what_it_is(kind: str, tmp_path: Path) -> None:
+    """An image without a media type has that of its file in each form of a server, which may refuse any other."""
+    images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    file = io.BytesIO()
+    images.new("RGB", (2, 2)).save(file, kind)
+    (tmp_path / "picture").write_bytes(file.getvalue())
+    no_self = cast("Any", None)
+    for image in (ImagePart(file.getvalue()), ImagePart.of(tmp_path / "picture")):
+        for made in (
+            _part(image),
+            AnthropicMessages._image(no_self, image),
+            Gemini._image(no_self, image),
+            Converse._image(no_self, image),
+        ):
+            assert kind.lower() in json.dumps(made)[:120], made

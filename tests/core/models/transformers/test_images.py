@@ -434,8 +434,9 @@ def test_images_come_from_files_and_pages(tmp_path: Any) -> None:
     made = ImagePart.pages(tmp_path / "b.pdf", dpi=72)
     parts = (ImagePart.of(picture), *made)
     assert [one.picture.size for one in opened_images([Message("user", parts)])] == [(140, 90), (200, 100), (200, 100)]
-    with pytest.raises(ModelError, match="the PDF cannot be read"):
-        ImagePart.pages(b"no PDF")
+    for bad in (b"no PDF", 3):
+        with pytest.raises(ModelError, match="the PDF cannot be read"):
+            ImagePart.pages(bad)
     with pytest.raises(ModelError, match="an image is 3"):
         ImagePart.of(3)
 
