@@ -18,13 +18,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from benchmarks.formats.vllm_parsers import Finder, Value, Words, arguments_of, read_whole, run_tests, show_outcomes
-from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
-from toolgrammar.tools import Tool as OurTool
+from benchmarks.formats.vllm_parsers import (
+    Finder,
+    StandIn,
+    Value,
+    Words,
+    arguments_of,
+    class_of,
+    read_whole,
+    run_tests,
+    show_outcomes,
+    value_class,
+)
+from toolgrammar.core import ArgumentsDelta, CallStart, ParseError, TextDelta
 from toolgrammar.tools import ToolSet
-from toolgrammar.tools.formats import format_names, get_format
+from toolgrammar.tools.formats import get_format
 
 #: The library's format for each detector; of several, a later one counts where its marker is in the text.
 FORMATS = {
@@ -126,73 +134,32 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
 )
 
 
-class ToolCallItem(Value):
-    """What is new of a call."""
-
-    tool_index: int = -1
-    name: Any = None
-    parameters: Any = ""
+ToolCallItem = value_class("ToolCallItem", tool_index=-1, name=None, parameters="")
+StreamingParseResult = value_class("StreamingParseResult", normal_text="", calls=[])
+Function = value_class("Function", name=None, description=None, parameters=None, strict=False)
+Tool = value_class("Tool", type="function", function=Function)
 
 
-class StreamingParseResult(Value):
-    """What is new of a text."""
-
-    normal_text: str = ""
-    calls: list[ToolCallItem] = []
-
-
-class Function(Value):
-    """A tool's signature."""
-
-    name: Any = None
-    description: Any = None
-    parameters: Any = None
-    strict: Any = False
-
-
-class Tool(Value):
-    """A tool."""
-
-    type: str = "function"
-    function: Function
-
-
-class Detector:
-    """A detector of SGLang, on a format of the library."""
-
-    tool_format = ""
+class Detector(StandIn):
+    """A detector of SGLang."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
-        if self.tool_format.split("|")[0] not in format_names():
-            pytest.skip(f"no format for {type(self).__name__}")
-        self._stream: Any = None
+        super().__init__()
         self._text = self._shown = self._held = ""
         self._tools: ToolSet | None = None
-        self.prev_tool_call_arr: list[dict[str, Any]] = []
-        self.streamed_args_for_tool: list[str] = []
-        self.current_tool_id = -1
 
     def _format(self, text: str) -> str:
         first, *others = self.tool_format.split("|")
         return next((each for each in others if re.search(SHOWS[each], text)), first)
-
-    @staticmethod
-    def _tool_set(tools: Any) -> ToolSet:
-        made: dict[str, OurTool] = {}
-        for tool in tools or []:
-            part = getattr(tool, "function", tool)
-            if isinstance(part.name, str) and part.name not in made:
-                made[part.name] = OurTool(part.name, "", part.parameters or {"type": "object"})
-        return ToolSet(made.values())
 
     def has_tool_call(self, text: str) -> bool:
         """Return True if a text may hold calls."""
         wires = map(get_format, self.tool_format.split("|"))
         return any(mark.strip() in text for wire in wires for mark in getattr(wire, "triggers", ()))
 
-    def detect_and_parse(self, text: str, tools: Any) -> StreamingParseResult:
+    def detect_and_parse(self, text: str, tools: Any) -> Any:
         """Read a whole text."""
-        known = self._tool_set(tools)
+        known = self.tool_set(tools)
         said, found = read_whole(known, self._format(text), text)
         calls = [
             ToolCallItem(tool_index=known.names.index(call.name), name=call.name, parameters=arguments_of(call))
@@ -201,11 +168,11 @@ class Detector:
         ]
         return StreamingParseResult(normal_text=said, calls=calls)
 
-    def parse_streaming_increment(self, new_text: str, tools: Any) -> StreamingParseResult:
+    def parse_streaming_increment(self, new_text: str, tools: Any) -> Any:
         """Read a piece."""
         self._text += new_text
         if self._stream is None or self._format(self._text) != self._shown:  # of two formats, it is the other
-            self._tools = self._tools or self._tool_set(tools)
+            self._tools = self._tools or self.tool_set(tools)
             self._shown = self._format(self._text)
             again = "" if self._stream is None else self._held
             self._stream, self._held = self._tools.parser(self._shown), ""
@@ -214,7 +181,7 @@ class Detector:
         self._held = "" if self.prev_tool_call_arr else (self._held + new_text)[len(result.normal_text) :]
         return result
 
-    def finish(self, *given: Any) -> StreamingParseResult:
+    def finish(self, *given: Any) -> Any:
         """Read what is left."""
         if self._stream is None:
             return StreamingParseResult()
@@ -225,25 +192,19 @@ class Detector:
 
     flush = finish
 
-    def _result(self, events: Sequence[Any]) -> StreamingParseResult:
+    def _result(self, events: Sequence[Any]) -> Any:
         result = StreamingParseResult(normal_text="", calls=[])
-        for event in events:
+        for event in self.noted(events):
             if isinstance(event, TextDelta):
                 result.normal_text += event.text
             elif isinstance(event, CallStart):
-                self.current_tool_id = event.index
-                self.prev_tool_call_arr.append({"name": event.name, "arguments": {}})
-                self.streamed_args_for_tool.append("")
                 result.calls.append(ToolCallItem(tool_index=event.index, name=event.name, parameters=""))
             elif isinstance(event, ArgumentsDelta):
-                self.streamed_args_for_tool[event.index] += event.text
                 last = result.calls[-1] if result.calls else None
                 if last is not None and last.tool_index == event.index:  # one item for what comes at once
                     last.parameters += event.text
                 else:
                     result.calls.append(ToolCallItem(tool_index=event.index, parameters=event.text))
-            elif isinstance(event, CallEnd):
-                self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
         return result
 
 
@@ -258,12 +219,12 @@ class FunctionCallParser:
         """Return True if a text may hold calls."""
         return bool(self.detector.has_tool_call(text))
 
-    def parse_non_stream(self, text: str) -> tuple[str, list[ToolCallItem]]:
+    def parse_non_stream(self, text: str) -> tuple[str, list[Any]]:
         """Read a whole text."""
         result = self.detector.detect_and_parse(text, self.tools)
         return result.normal_text, result.calls
 
-    def parse_stream_chunk(self, text: str) -> tuple[str, list[ToolCallItem]]:
+    def parse_stream_chunk(self, text: str) -> tuple[str, list[Any]]:
         """Read a piece."""
         result = self.detector.parse_streaming_increment(text, self.tools)
         return result.normal_text, result.calls
@@ -274,9 +235,7 @@ CLASSES: dict[str, Any] = {}
 
 def detector_class(name: str) -> Any:
     """Return the stand-in for a class of detectors."""
-    if name not in CLASSES:
-        CLASSES[name] = type(name, (Detector,), {"tool_format": FORMATS.get(name, "")})
-    return CLASSES[name]
+    return class_of(name, Detector, FORMATS, CLASSES)
 
 
 def stand_in(name: str) -> Any:
@@ -312,9 +271,9 @@ def main(*, source: Path, only: str = "", look: bool = False, keep: bool = False
     folders = [each for each in (root / "function_call", root / "unit/function_call") if each.exists()]
     outcomes = run_tests(source, Path("/dev/null"), folders, only, OUT, "--import-mode=importlib", look=look)
 
-    def class_of(test: str) -> str:
+    def file_of(test: str) -> str:
         parts = test.rpartition("function_call/")[2].split("::")
         is_class = len(parts) > 1 and parts[1].startswith("Test")
         return parts[1].removeprefix("Test") if is_class else parts[0].removeprefix("test_").removesuffix(".py")
 
-    show_outcomes("sglang_parsers", outcomes, "function_call/", class_of, CAUSES, keep=keep)
+    show_outcomes("sglang_parsers", outcomes, "function_call/", file_of, CAUSES, keep=keep)

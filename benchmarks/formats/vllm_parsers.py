@@ -21,18 +21,18 @@ import tarfile
 import tempfile
 import types
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
-from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
+from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats import get_format
+from toolgrammar.tools.formats import format_names, get_format
 
 VERSION = "0.33.0"
 
@@ -169,68 +169,22 @@ class Value(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class FunctionCall(Value):
-    """A name and its arguments."""
-
-    id: Any = None
-    name: str = ""
-    arguments: str = ""
+def value_class(name: str, /, **members: Any) -> Any:
+    """Return a class of values with some members, each with its type, or with a default."""
+    given = {key: (one, ...) if isinstance(one, type) else (Any, one) for key, one in members.items()}
+    return create_model(name, __base__=Value, **given)
 
 
-class ToolCall(Value):
-    """A call."""
-
-    id: str = ""
-    type: str = "function"
-    function: FunctionCall
-
-
-class DeltaFunctionCall(Value):
-    """What is new of a name and arguments."""
-
-    name: Any = None
-    arguments: Any = None
-
-
-class DeltaToolCall(Value):
-    """What is new of a call."""
-
-    id: Any = None
-    type: Any = None
-    index: int
-    function: Any = None
-
-
-class DeltaMessage(Value):
-    """What is new of a message."""
-
-    role: Any = None
-    content: Any = None
-    reasoning: Any = None
-    tool_calls: list[DeltaToolCall] = []
-
-
-class ExtractedToolCallInformation(Value):
-    """What a whole text holds."""
-
-    tools_called: bool
-    tool_calls: list[ToolCall]
-    content: Any = None
-
-
-class FunctionDefinition(Value):
-    """A tool's signature."""
-
-    name: str = ""
-    description: Any = None
-    parameters: Any = None
-
-
-class ChatCompletionToolsParam(Value):
-    """A tool."""
-
-    type: str = "function"
-    function: FunctionDefinition
+FunctionCall = value_class("FunctionCall", id=None, name="", arguments="")
+ToolCall = value_class("ToolCall", id="", type="function", function=FunctionCall)
+DeltaFunctionCall = value_class("DeltaFunctionCall", name=None, arguments=None)
+DeltaToolCall = value_class("DeltaToolCall", id=None, type=None, index=int, function=None)
+DeltaMessage = value_class("DeltaMessage", role=None, content=None, reasoning=None, tool_calls=[])
+ExtractedToolCallInformation = value_class(
+    "ExtractedToolCallInformation", tools_called=bool, tool_calls=list, content=None
+)
+FunctionDefinition = value_class("FunctionDefinition", name="", description=None, parameters=None)
+ChatCompletionToolsParam = value_class("ChatCompletionToolsParam", type="function", function=FunctionDefinition)
 
 
 class ChatCompletionRequest(Value):
@@ -249,20 +203,56 @@ class ChatCompletionRequest(Value):
             self.tools = [ChatCompletionToolsParam(**t) if isinstance(t, dict) else t for t in self.tools]
 
 
-class ToolParser:
-    """A parser of vLLM, on a format of the library."""
+class StandIn:
+    """A reader of calls in an engine, on a format of the library."""
 
     tool_format = ""
 
-    def __init__(self, tokenizer: Any, tools: Any = None) -> None:
-        if not self.tool_format or self.tool_format.split("|")[0] not in known():
+    def __init__(self) -> None:
+        if self.tool_format.split("|")[0] not in format_names():
             pytest.skip(f"no format for {type(self).__name__}")
-        self.model_tokenizer = tokenizer
-        self.tools = tools or []
         self.prev_tool_call_arr: list[dict[str, Any]] = []
         self.streamed_args_for_tool: list[str] = []
         self.current_tool_id = -1
         self._stream: Any = None
+
+    @staticmethod
+    def tool_set(given: Any) -> ToolSet:
+        """Return the tools of a request; of those of one name the first."""
+        tools: dict[str, Tool] = {}
+        for tool in given if isinstance(given, (list, tuple)) else []:
+            part = getattr(tool, "function", tool)
+            name, parameters = getattr(part, "name", None), getattr(part, "parameters", None)
+            if isinstance(name, str) and name not in tools:
+                tools[name] = Tool(name, "", parameters if isinstance(parameters, dict) else {"type": "object"})
+        return ToolSet(tools.values())
+
+    def noted(self, events: Iterable[Any]) -> Iterator[Any]:
+        """Yield events, with what they add to the engine's own lists of calls."""
+        for event in events:
+            if isinstance(event, CallStart):
+                self.current_tool_id = event.index
+                self.prev_tool_call_arr.append({"name": event.name, "arguments": {}})
+                self.streamed_args_for_tool.append("")
+            elif isinstance(event, ArgumentsDelta):
+                self.streamed_args_for_tool[event.index] += event.text
+            elif isinstance(event, CallEnd):
+                self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
+            yield event
+
+
+def class_of(name: str, base: type[StandIn], formats: dict[str, str], made: dict[str, Any]) -> Any:
+    """Return the stand-in for a class of readers, made once."""
+    return made.setdefault(name, type(name, (base,), {"tool_format": formats.get(name, "")}))
+
+
+class ToolParser(StandIn):
+    """A parser of vLLM."""
+
+    def __init__(self, tokenizer: Any, tools: Any = None) -> None:
+        super().__init__()
+        self.model_tokenizer = tokenizer
+        self.tools = tools or []
 
     @property
     def vocab(self) -> dict[str, int]:
@@ -280,16 +270,9 @@ class ToolParser:
         return second if second and any(mark in text for mark in get_format(second).call_markers) else first
 
     def _tool_set(self, request: Any) -> ToolSet:
-        tools = []
-        given = self.tools or getattr(request, "tools", None) or []
-        for tool in given if isinstance(given, (list, tuple)) else []:
-            part = getattr(tool, "function", tool)
-            name, parameters = getattr(part, "name", None), getattr(part, "parameters", None)
-            if isinstance(name, str) and name not in [each.name for each in tools]:
-                tools.append(Tool(name, "", parameters if isinstance(parameters, dict) else {"type": "object"}))
-        return ToolSet(tools)
+        return self.tool_set(self.tools or getattr(request, "tools", None))
 
-    def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
+    def extract_tool_calls(self, model_output: str, request: Any) -> Any:
         """Read a whole text."""
         text, found = read_whole(self._tool_set(request), self._format(model_output), model_output)
         calls = [
@@ -306,27 +289,21 @@ class ToolParser:
         current_token_ids: Sequence[int] = (),
         delta_token_ids: Sequence[int] = (),
         request: Any = None,
-    ) -> DeltaMessage | None:
+    ) -> Any:
         """Read a piece."""
         if self._stream is None or (not previous_text and current_text == delta_text):
             self._stream = self._tool_set(request).parser(self._format(current_text))
         content, calls = "", {}
-        for event in self._stream.feed(delta_text):
+        for event in self.noted(self._stream.feed(delta_text)):
             if isinstance(event, TextDelta):
                 content += event.text
             elif isinstance(event, CallStart):
                 calls[event.index] = DeltaToolCall(
                     id=event.id, type="function", index=event.index, function=DeltaFunctionCall(name=event.name)
                 )
-                self.current_tool_id = event.index
-                self.prev_tool_call_arr.append({"name": event.name, "arguments": {}})
-                self.streamed_args_for_tool.append("")
-            elif hasattr(event, "text") and hasattr(event, "index"):
+            elif isinstance(event, ArgumentsDelta):
                 delta = calls.setdefault(event.index, DeltaToolCall(index=event.index, function=DeltaFunctionCall()))
                 delta.function.arguments = (delta.function.arguments or "") + event.text
-                self.streamed_args_for_tool[event.index] += event.text
-            elif isinstance(event, CallEnd):
-                self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
         if not content and not calls:
             return None
         return DeltaMessage(content=content or None, tool_calls=list(calls.values()))
@@ -359,13 +336,6 @@ def arguments_of(call: Any) -> str:
     return json.dumps(dict(call.arguments), ensure_ascii=False)
 
 
-def known() -> tuple[str, ...]:
-    """Return the names of the library's formats."""
-    from toolgrammar.tools.formats import format_names
-
-    return format_names()
-
-
 class ToolParserManager:
     """Of vLLM."""
 
@@ -377,14 +347,12 @@ class ToolParserManager:
         return parser_class(cls.names.get(name, name))
 
 
+CLASSES: dict[str, Any] = {}
+
+
 def parser_class(name: str) -> Any:
     """Return the stand-in for a class of parsers."""
-    if name not in CLASSES:
-        CLASSES[name] = type(name, (ToolParser,), {"tool_format": FORMATS.get(name, "")})
-    return CLASSES[name]
-
-
-CLASSES: dict[str, Any] = {}
+    return class_of(name, ToolParser, FORMATS, CLASSES)
 
 
 class Words:
