@@ -39,6 +39,8 @@ HELP = {
     "limit": "number of schemas, spread over the file",
     "max_tokens": "budget of an answer",
     "model": "as load_model takes it",
+    "most_prompt": "leave out longer prompts, in tokens",
+    "most_steps": "answers with calls in a turn",
     "name": "the model's name in the results",
     "only": "part of the names of what is run; all without it",
     "peers": "names of the peers, separated by commas",

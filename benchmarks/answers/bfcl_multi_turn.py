@@ -177,8 +177,6 @@ def main(
     Args:
         model: as load_model takes it; without it, only the sheets are shown
         turns: number of turns
-        most_prompt: leave out longer prompts, in tokens
-        most_steps: answers in a turn
     """
     known, count = Sheets(sheets), 0
     if model:

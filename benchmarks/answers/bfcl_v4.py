@@ -207,7 +207,6 @@ def main(
         requests: of each category, or of all with --ask call
         ways: only ways whose name is or contains one of these; separated by ;
         peers: of xgrammar and llguidance, which need torch
-        most_prompt: leave out longer prompts, in tokens
     """
     known = Sheets(sheets)
     if model:

@@ -177,7 +177,6 @@ def main(
     Args:
         model: as load_model takes it; without it, only the sheets are shown
         minutes: no turn begins after them
-        most_steps: answers with calls in a turn
     """
     known = Sheets(sheets)
     if model:

@@ -258,7 +258,6 @@ def main(
 
     Args:
         calls: how many, spread over the conversations
-        most_prompt: leave out longer prompts, in tokens
         context: context window, for a model that takes one
         keep: write benchmarks/results/KEEP.json
     """
