@@ -28,7 +28,7 @@ from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import EngineSession, OpenSessions, Tree
 from .hub import is_offline
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
-from .vision import BOTH_WAYS, PromptImages, Vision, load_processor
+from .vision import TEXT_ONLY, PromptImages, Vision, load_processor
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -161,11 +161,14 @@ class HFBackend(SharedPasses):
         config = transformers.AutoConfig.from_pretrained(source, **options)
         if type(config) not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING:
             return transformers.AutoModelForCausalLM, None
-        if config.model_type in BOTH_WAYS:
+        if config.model_type in TEXT_ONLY:
             self.blind = f"models of the kind {config.model_type} are read as text only"
         else:
             try:
-                return transformers.AutoModelForImageTextToText, load_processor(source, config, options)
+                processor = load_processor(source, config, options)
+                if processor.chat_template or processor.tokenizer.chat_template:
+                    return transformers.AutoModelForImageTextToText, processor
+                self.blind = "it has no chat template, in which images have their places"
             except Exception as error:  # of many libraries
                 reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
                 self.blind = f"it would, but its processor cannot be loaded: {reason}"

@@ -15,8 +15,9 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..image_tokens import ImageToken
 from ..images import OpenedImage
 
-#: Kinds of models that read the whole prompt in both directions, so that no beginning of it can be kept.
-BOTH_WAYS = ("paligemma",)
+#: Kinds of models whose images are not read: the whole prompt is read in both directions, so that no beginning of it
+#: can be kept (PaliGemma), or images are beside the sequence, with a mask for each token (Llama 3.2 Vision).
+TEXT_ONLY = ("paligemma", "mllama")
 
 
 @dataclass(frozen=True)

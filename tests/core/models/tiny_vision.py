@@ -87,6 +87,30 @@ def _llava() -> tuple[Any, Any]:
     return processor, hf.LlavaForConditionalGeneration(config)
 
 
+def _llava_next() -> tuple[Any, Any]:
+    import transformers as hf
+
+    own = _tokenizer("<image>", image_token="<image>")
+    grid = [[28, 56], [56, 28], [56, 56]]
+    processor = hf.LlavaNextProcessor(
+        image_processor=hf.LlavaNextImageProcessorPil(
+            size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28}, image_grid_pinpoints=grid
+        ),
+        tokenizer=own,
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        chat_template=_template("<image>"),
+        num_additional_image_tokens=1,
+    )
+    config = hf.LlavaNextConfig(
+        text_config=hf.LlamaConfig(vocab_size=len(own), **TEXT),
+        vision_config=hf.CLIPVisionConfig(image_size=28, patch_size=14, projection_dim=32, **TOWER),
+        image_token_id=own.convert_tokens_to_ids("<image>"),
+        image_grid_pinpoints=grid,
+    )
+    return processor, hf.LlavaNextForConditionalGeneration(config)
+
+
 def _idefics3() -> tuple[Any, Any]:
     import transformers as hf
 
@@ -215,6 +239,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     ),
     "qwen3_5": lambda: _qwen("Qwen3_5", "Qwen3VLProcessor", dict(_LINEAR), _GRID),
     "llava": _llava,
+    "llava_next": _llava_next,
     "idefics3": _idefics3,
     "gemma3": _gemma3,
     "internvl": _internvl,

@@ -304,6 +304,16 @@ def test_calls_are_valid_whatever_the_picture(load: Load) -> None:
     assert json.loads(model.generate(many, output_type={"enum": [1, 22]}, max_tokens=10).text) in (1, 22)
 
 
+def test_a_model_without_a_template_is_read_as_text(tmp_path: Path) -> None:
+    """Only a chat template has places for images: without one, an image is an error, and not left out."""
+    folder = write_vision(tmp_path, "llava")
+    (folder / "chat_template.jinja").unlink()
+    model = load_model(f"hf:{folder}")
+    assert not model.capabilities.images and model.generate("Hi", max_tokens=3).usage.completion_tokens == 3
+    with pytest.raises(ModelError, match=r"cannot see the image .* no chat template"):
+        model.generate(asked(1))
+
+
 def with_image(message: Message, data: bytes) -> Message:
     """A message with one image."""
     return replace(message, content=(ImagePart(data),))
