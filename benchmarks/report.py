@@ -30,6 +30,7 @@ _PAGES = (
     "decoding",
     "formats",
     "policies",
+    "programs",
     "repair",
     "servers",
     "text-grammars",

@@ -752,3 +752,118 @@ def test_schemas_of_packages(bench: Any, tmp_path: Path, capsys: pytest.CaptureF
             jsonschema.Draft202012Validator(one["schema"]).is_valid(test["data"]) == test["valid"]
             for test in one["tests"]
         )
+
+
+def test_kept_programs_are_well_typed_and_do_what_is_asked(bench: Any) -> None:
+    """The program of each own task is right, nothing done is wrong, and the grammar of typed programs has it."""
+    tasks, typed = bench("program_tasks"), bench("typed_programs")
+    for number, task in enumerate(task for world in tasks.own() for task in world):
+        world = task.begin()
+        value = typed.Interpreter(world.call, task.parameters).run(world.program)
+        assert world.is_right(typed.shown(value)) and not task.begin().is_right("")
+        if number % 6 < 2:
+            grammar = typed.Typed(task.typed, task.request, copied=number % 2 == 1)
+            for line in world.program.splitlines():
+                assert grammar.next_statement().matches(f"{line}\n"), line
+                grammar.bind(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_typed"),
+    [
+        ('x = find_customer("Ada Park")\n', True),
+        ("cancel_order(orders_of(c.id)[-1].id)\n", True),
+        ('cancel_order(order="O-5512")\n', True),
+        ("return c.name\n", True),
+        ("cancel_order(c.id)\n", False),
+        ('cancel_order("O-1")\n', False),
+        ("cancel_order(d.id)\n", False),
+        ("return c.phone\n", False),
+        ("place_order(c.id)\n", False),
+        ("find_customer(3)\n", False),
+        ("open('x')\n", False),
+    ],
+)
+def test_typed_programs_have_no_ill_typed_statement(bench: Any, statement: str, is_typed: bool) -> None:
+    """Names are bound, fields exist, and an id is of its type: from a result, or from the words of the request."""
+    (task, *_), *_ = bench("program_tasks").own()
+    grammar = bench("typed_programs").Typed(task.typed, "Cancel O-5512 of Ada Park.")
+    assert not grammar.bind('c = find_customer(name="Ada Park")\n')
+    assert grammar.next_statement().matches(statement) == is_typed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os",
+        "while True: pass",
+        "''.__class__",
+        "open('x')",
+        "f(1).__class__",
+        "x = f",
+        "f(**{'a': 1})",
+        "(lambda: f(1))()",
+        "for x in [1, 2, 3, 4]: f(x)",
+        "[a + b for a in range(9)]",
+        "'a' * 1000000000",
+        "f'{1:999999999}'",
+        "1 +",
+    ],
+)
+def test_the_interpreter_of_programs_has_its_language_alone(bench: Any, text: str) -> None:
+    """What is not in the language, and what fails or is without end, is the one error of programs."""
+    typed = bench("typed_programs")
+    with pytest.raises(typed.ProgramError):
+        typed.Interpreter(lambda name, arguments: arguments["a"], {"f": ["a"]}, most_calls=3).run(text)
+
+
+def test_the_interpreter_of_programs_reads_what_models_write(bench: Any) -> None:
+    """Loops, conditions, comprehensions, formatted texts and printing have Python's meaning."""
+    text = "t = 0\nfor x in f(1):\n    if x['n'] > 1 and x.n != 3:\n        t += x.n\n"
+    text += "print(f'{t:.1f}', max(x.n for x in f(1)), [x.n for x in f(a=1) if x.n < 3][-1])"
+    run = bench("typed_programs").Interpreter(lambda *_: [{"n": n} for n in (1, 2, 3, 4)], {"f": ["a"]}).run
+    assert run(text) == "6.0 4 2" and run("return f(1)[0].n") == 1 and run("f(1)\nf(1)[1].n") == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "wanted", "is_said"),
+    [
+        ("It is 240.", 240.0, True),
+        ("240.0", 240.0, True),
+        ("1240", 240.0, False),
+        ("240.5", 240.0, False),
+        ("Eva Brandt leads it", "eva brandt", True),
+        ('[{"total": 240.0}]', 240.0, False),
+        ("", "x", False),
+    ],
+)
+def test_an_answer_says_a_value_as_a_word(bench: Any, answer: str, wanted: Any, is_said: bool) -> None:
+    """An answer of a task is a text that has the value as a word; a whole object is none."""
+    assert bench("program_tasks").says(answer, wanted) == is_said
+
+
+def test_calls_and_programs_are_judged_alike(bench: Any) -> None:
+    """The right calls are right in the loop and in a program; what was not played in all ways is not counted."""
+    from toolgrammar.core import Message, ToolCall
+    from toolgrammar.core.testing import ScriptedModel
+
+    module = bench("programs")
+    task = next(iter(bench("program_tasks").own()))[1]  # cancel the first order of a customer
+    calls = [("find_customer", {"name": "Mia Lund"}), ("orders_of", {"customer": "C-902"})]
+    calls += [("cancel_order", {"order": "O-5701"})]
+    turns: list[Any] = [Message("assistant", tool_calls=(ToolCall("c", *call),)) for call in calls]
+    single = module.single(ScriptedModel([*turns, "Done."]), task)
+    program = module.judged(task, "c = find_customer(name='Mia Lund')\ncancel_order(orders_of(c.id)[0].id)\n")
+    wrong = module.judged(task, "cancel_order('O-5512')")
+    failed = module.judged(task, "cancel_order('O-1')")
+    assert [(one["right"], one["ran"], one["calls"]) for one in (single, program, wrong, failed)] == [
+        (1, 1, 3), (1, 1, 3), (0, 1, 1), (0, 0, 0)
+    ]  # fmt: skip
+    sheets = {("m", way, task.name): program for way in module.WAYS}
+    sheets |= {("m", module.SINGLE, task.name): single, ("m", "free Python", task.name): wrong}
+    sheets["m", module.SINGLE, "other"] = single
+    (found,) = module.summary(sheets, {task.name: "own", "other": "own"})
+    assert found["sources"]["own"] == {"requests": 1, "right": dict.fromkeys(module.WAYS, 1) | {"free Python": 0}}
+    free = found["ways"]["free Python"]
+    assert (found["tasks"], free["requests"], free["more"], free["less"]) == (2, 1, 0, 1)
+    assert bench("tables").programs({"models": [found]}).count("\n") >= 10

@@ -476,6 +476,24 @@ def on_repeat(report: Result) -> str:
     )  # fmt: skip
 
 
+@shows("programs")
+def programs(report: Result) -> str:
+    """Tasks of dependent calls, by the way of writing the calls, for each model; and the right ones by source."""
+    parts = []
+    for found in report["models"]:
+        rows = [
+            [way, share(counts), *versus(way, counts, "single calls"), counts["ran"], counts["calls"], counts["passes"]]
+            for way, counts in found["ways"].items()
+        ]
+        played = next(iter(found["ways"].values()))["requests"]
+        head = f"{found['model']}, {played} of {found['tasks']} tasks"
+        columns = ("right", "more / less right than single calls", "by chance", "ended well", "calls", "passes")
+        parts.append(table((head, *columns), rows))
+        sources = [[source, one["requests"], *one["right"].values()] for source, one in found["sources"].items()]
+        parts.append(table(("right, by source", "tasks", *found["ways"]), sources))
+    return "\n\n".join(parts)
+
+
 @shows("tools_in_prompt")
 def tools_in_prompt(report: Result) -> str:
     """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""

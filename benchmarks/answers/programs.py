@@ -1,0 +1,220 @@
+"""Programs of calls: single calls, free Python and well-typed programs of the same model, on tasks of dependent calls.
+
+    pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
+    pip install --no-deps --target DOJO agentdojo docstring-parser email-validator dnspython deepdiff orderly-set
+    PYTHONPATH=bfcl python -m benchmarks answers/programs --dojo DOJO --model gguf:PATH --name NAME --sheets FILE
+
+The tasks (`program_tasks.py`) are first turns of BFCL's ``multi_turn_base`` and tasks of AgentDojo's users, both with
+two to four calls in their ground truth, and own ones. A task is *right* if the check of its source says so after the
+calls ran: BFCL's of the state and the results that were seen, AgentDojo's of the state and the answer, and for own
+tasks the state and the answer of a program that is kept with the task. All is greedy. The ways:
+
+- *single calls*: `Model.run`, the grammar of ``tool_choice="auto"``; *typed ids* adds `Policy.grounded`;
+- *free Python*: text without a grammar, interpreted (`typed_programs.Interpreter`, a large part of Python);
+- *typed program*: statement by statement under `typed_programs.Typed`; *words of the request* restricts texts to these.
+
+Programs have one and the same prompt. A call that fails ends a program; in the loop the model reads the error. Each
+task is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.shared.answer_ways import answered
+from benchmarks.shared.program_tasks import Task, World, all_tasks
+from benchmarks.shared.results_io import show
+from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.typed_programs import CLOSED, OPENED, Interpreter, ProgramError, Typed, shown, stubs
+from toolgrammar.core import Grammar, Message, load_model
+from toolgrammar.core.models import Model
+from toolgrammar.tools import Policy, ToolSet
+
+SINGLE = "single calls"
+COUNTED = ("right", "ran", "calls", "passes", "tokens")
+#: The sheet of a task that ended with an error.
+NOTHING = dict.fromkeys(COUNTED, 0)
+#: Longest result that the loop shows to the model, in characters.
+LONGEST_SHOWN = 3_000
+MOST_STATEMENTS = 6
+
+LOOP = "Use the tools to do what the user asks. When all is done, answer briefly with what the user wants to know."
+PROMPT = """These Python functions exist:
+
+```python
+{stubs}
+```
+
+Write a Python program for the request of the user, with these functions only. Write one statement a line: calls, \
+assignments, and at the end `return` with what the user wants to know. No imports, no definitions, no comments.
+
+An example for other functions:
+
+```python
+shop = find_shop(city="Oslo")
+items = items_of(shop=shop.id)
+return items[0].price
+```
+
+The request of the user: {request}"""
+
+
+class Counted:
+    """A system that counts the calls that ran."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.calls = world, 0
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Run a call."""
+        value = self.world.call(name, arguments)
+        self.calls += 1
+        return value
+
+
+def prompt_of(task: Task) -> list[Message]:
+    """Return the prompt of a program."""
+    text = PROMPT.format(
+        stubs=stubs(task.typed, {one.name: one.description for one in task.tools}), request=task.request
+    )
+    return [Message("user", text)]
+
+
+def judged(task: Task, text: str) -> Sheet:
+    """Return what a program is worth."""
+    world, error, answer = Counted(task.begin()), "", ""
+    try:
+        value = Interpreter(world.call, task.parameters).run(text)
+        answer = "" if value is None else shown(value)
+    except ProgramError as failed:
+        error = str(failed)
+    right = not error and world.world.is_right(answer)
+    sheet = {"right": int(right), "ran": int(not error), "calls": world.calls, "text": text}
+    return {**sheet, "answer": answer[:500], "error_of_program": error[:300]}
+
+
+def single(model: Model, task: Task, *, grounded: bool = False) -> Sheet:
+    """Play a task with single calls."""
+    world = Counted(task.begin())
+
+    def function(name: str) -> Callable[..., str]:
+        def call(**arguments: Any) -> str:
+            text = shown(world.call(name, arguments))
+            return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+
+        return call
+
+    tools = ToolSet([one.changed(function=function(one.name)) for one in task.tools])
+    options: dict[str, Any] = {"policy": Policy.grounded(list(task.tools))} if grounded else {}
+    messages = [Message("system", LOOP), Message("user", task.request)]
+    run = model.run(messages, tools=tools, max_turns=6, max_tokens=120, **options).result
+    made = [[call.name, dict(call.arguments)] for turn in run.turns for call in turn.tool_calls]
+    return {
+        "right": int(world.world.is_right(run.text)),
+        "ran": int(run.ended_by == "answer"),
+        "calls": world.calls,
+        "text": json.dumps(made, default=str),
+        "answer": run.text[:500],
+        "passes": run.usage.forward_passes,
+        "tokens": run.usage.completion_tokens,
+    }
+
+
+def free(model: Model, task: Task) -> Sheet:
+    """Write a program as free text, up to the end of its block."""
+    block = Grammar.text(excluding=[CLOSED]) + Grammar.choice("", CLOSED)
+    answer = model.generate(prompt_of(task), grammar=block, prefix=OPENED, max_tokens=160)
+    text = answer.text.partition(CLOSED)[0]
+    usage = answer.usage
+    return {**judged(task, text), "passes": usage.forward_passes, "tokens": usage.completion_tokens}
+
+
+def typed(model: Model, task: Task, *, copied: bool = False) -> Sheet:
+    """Write a well-typed program, statement by statement."""
+    grammar, text, passes, tokens = Typed(task.typed, task.request, copied=copied), "", 0, 0
+    for number in range(MOST_STATEMENTS + 1):
+        following = grammar.next_statement(last=number == MOST_STATEMENTS or tokens > 160)
+        answer = model.generate(prompt_of(task), grammar=following, prefix=OPENED + text, max_tokens=90)
+        passes += answer.usage.forward_passes
+        tokens += answer.usage.completion_tokens
+        text += answer.text
+        if grammar.bind(answer.text):
+            break
+    return {**judged(task, text.partition(CLOSED)[0]), "passes": passes, "tokens": tokens}
+
+
+WAYS: dict[str, Callable[[Model, Task], Sheet]] = {
+    SINGLE: single,
+    "free Python": free,
+    "typed program": typed,
+    "typed program, words of the request": partial(typed, copied=True),
+    "single calls, typed ids": partial(single, grounded=True),
+}
+
+
+def row(mine: Mapping[str, Sheet], base: Mapping[str, Sheet]) -> dict[str, Any]:
+    """Return the row of a way, compared with single calls on the same tasks."""
+    pairs = [(sheet["right"], base[name]["right"]) for name, sheet in mine.items()]
+    more, less = pairs.count((1, 0)), pairs.count((0, 1))
+    counts = {name: sum(sheet[name] for sheet in mine.values()) for name in COUNTED}
+    return {"requests": len(mine), **counts, "more": more, "less": less, "chance": sign_test(more, less)}
+
+
+def summary(sheets: Mapping[Any, Sheet], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the rows of each model, over the tasks that it has played in all ways.
+
+    Args:
+        sheets: by model, way and task.
+        names: the source of each task.
+    """
+    models = []
+    for model in dict.fromkeys(key[0] for key in sheets):
+        played = [name for name in names if all((model, way, name) in sheets for way in WAYS)]
+        found = {way: {name: {**NOTHING, **sheets[model, way, name]} for name in played} for way in WAYS}
+        sources = {}
+        for source in dict.fromkeys(names.values()):
+            mine = [name for name in played if names[name] == source]
+            right = {way: sum(found[way][name]["right"] for name in mine) for way in WAYS}
+            sources[source] = {"requests": len(mine), "right": right}
+        rows = {way: row(found[way], found[SINGLE]) for way in WAYS}
+        models.append({"model": model, "tasks": len(names), "ways": rows, "sources": sources})
+    return models
+
+
+def main(
+    *,
+    sheets: Path,
+    dojo: Path | None = None,
+    model: str = "",
+    name: str = "",
+    only: str = "",
+    seconds: float = 0.0,
+    keep: bool = False,
+) -> None:
+    """Play the tasks, or without a model show those that were played.
+
+    Args:
+        dojo: folder into which agentdojo was installed; without it, its tasks are left out
+        model: as load_model takes it; without it, only the sheets are shown
+        only: sources of tasks (own,BFCL,AgentDojo); without it, all are played
+        seconds: begin no task after this time; 0: play all
+    """
+    known, tasks = Sheets(sheets), all_tasks(dojo)
+    if model:
+        started = time.monotonic()
+        with load_model(model) as loaded:
+            for number, task in enumerate(tasks, 1):
+                if seconds and time.monotonic() - started > seconds:
+                    break
+                for way, play in WAYS.items() if not only or task.source in only.split(",") else ():
+                    known.answer((name or model, way, task.name), answered, play, loaded, task)
+                print(f"{number} of {len(tasks)}", file=sys.stderr, flush=True)
+    models = summary(known, {task.name: task.source for task in tasks})
+    show("programs", {"models": models}, keep=keep)
