@@ -236,7 +236,7 @@ class StandIn:
                 self.streamed_args_for_tool.append("")
             elif isinstance(event, ArgumentsDelta):
                 self.streamed_args_for_tool[event.index] += event.text
-            elif isinstance(event, CallEnd):
+            elif isinstance(event, CallEnd) and event.call.fault is None:
                 self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
             yield event
 
