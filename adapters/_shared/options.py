@@ -17,8 +17,8 @@ CONNECTION = ("api_key", "base_url", "max_retries")
 
 #: Options of `load_model`, which adapters take in a dict.
 LOADING = (
-    *("context_window", "device", "dtype", "gpu_layers", "max_rows", "max_running_tokens", "prefix_cache"),
-    *("revision", "threads", "warm_seconds", "weights"),
+    *("context_window", "device", "dtype", "gpu_layers", "max_rows", "max_running_tokens", "mmproj"),
+    *("prefix_cache", "revision", "threads", "warm_seconds", "weights"),
 )
 
 #: Token budget of the reasoning for each word of ``reasoning_effort``; True: no budget of its own, False: none.

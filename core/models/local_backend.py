@@ -41,7 +41,7 @@ class LocalBackend(ABC):
     """
 
     sees = False
-    blind = "send text"
+    blind = "send text, or load a vision model: hf:NAME, or gguf:PATH with its projector (mmproj=PATH)"
     fetch_image: Fetch | None = None
     yields = False
 

@@ -21,6 +21,7 @@ from .published import PUBLISHED
 _HOST = "registry.ollama.ai"
 _MODEL = "application/vnd.ollama.image.model"
 _TEMPLATE = "application/vnd.ollama.image.template"
+_PROJECTOR = "application/vnd.ollama.image.projector"
 
 #: Folders in which Ollama's service keeps models.
 _SERVICES = (Path("/usr/share/ollama/.ollama/models"), Path("/var/lib/ollama"))
@@ -44,12 +45,14 @@ class StoredModel:
         size: size of the file in bytes; of a folder, the sum of its files'.
         ollama_template: the template of its conversations in Ollama's notation (Go's ``text/template``); empty if there
             is none.
+        projector: the file by which it reads images, in Ollama's store; None: there is none.
     """
 
     address: str
     path: Path
     size: int
     ollama_template: str = ""
+    projector: Path | None = None
 
 
 def stored_models() -> list[StoredModel]:
@@ -124,7 +127,8 @@ def _of_manifest(root: Path, manifest: Path) -> StoredModel:
             raise ModelError(f"Ollama's model {name!r} is no GGUF file", hint="choose one in that form")
     template = _blob(root, layers.get(_TEMPLATE, ""))
     text = "" if template is None else _text(template)
-    return StoredModel(address, path, path.stat().st_size, text or "")
+    projector = _blob(root, layers.get(_PROJECTOR, ""))
+    return StoredModel(address, path, path.stat().st_size, text or "", projector)
 
 
 def _layers(manifest: Path) -> dict[str, str] | None:

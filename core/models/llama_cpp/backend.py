@@ -20,6 +20,8 @@ from ...errors import ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
+from ..image_tokens import ImageToken
+from ..images import Fetch, opened_images
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
@@ -27,6 +29,7 @@ from ..sessions import EngineSession
 from ..stores import family_template, resolve
 from .contexts import LlamaContext, Slot
 from .library import llama_library
+from .vision import Piece, Projector, marked, positions, projector_beside, unread, with_images
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -54,14 +57,20 @@ class GGUFBackend(SharedPasses):
         tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
         max_running_tokens: maximum number of tokens of all sequences that share forward passes, for which llama.cpp
             allocates one cache; by default the context window.
+        mmproj: the file of the model's projector, by which it reads images; None: that of the store, or one beside the
+            model (`projector_beside`), if it can be loaded; an empty text: none.
+        fetch_image: returns the bytes of an image at an address of a message; None: addresses are refused, and nothing
+            is ever fetched.
 
     Attributes:
         capacity: maximum number of tokens of all sequences that share forward passes.
 
     Raises:
         MissingDependencyError: neither llama-cpp-python nor xllamacpp is installed.
-        ModelError: the file cannot be loaded, or is not a text model.
+        ModelError: the file cannot be loaded, or is not a text model; or ``mmproj`` cannot be loaded.
     """
+
+    blind = "mmproj=PATH names the projector (mmproj*.gguf) of a vision model"
 
     def __init__(
         self,
@@ -72,6 +81,8 @@ class GGUFBackend(SharedPasses):
         prefix_cache: int | None = None,
         tool_format: str | None = None,
         max_running_tokens: int | None = None,
+        mmproj: str | None = None,
+        fetch_image: Fetch | None = None,
     ) -> None:
         library = llama_library()
         stored = resolve(path)
@@ -85,6 +96,10 @@ class GGUFBackend(SharedPasses):
         self._shared: LlamaContext | None = None
         self._batches: bool | None = None
         self._threads = threads or max(1, _processors() // 2)
+        self.fetch_image = fetch_image
+        beside = projector_beside(Path(file)) if stored is None else stored.projector or projector_beside(Path(file))
+        self._projector = self._projected(mmproj, beside, gpu_layers)
+        self.sees = self._projector is not None
         vocabulary = _vocabulary(self._weights)
         source = (library.llama_model_chat_template(self._weights.model, None) or b"").decode("utf-8", "replace")
         if not source and stored is not None:
@@ -107,6 +122,19 @@ class GGUFBackend(SharedPasses):
             takes_thinking=True,
         )
 
+    def _projected(self, told: str | None, beside: Path | None, gpu_layers: int) -> Projector | None:
+        """Return the projector that was named, or one that was found and can be loaded."""
+        if told and not Path(told).is_file():
+            raise ModelError(f"the file {told!r} does not exist", hint="mmproj=PATH of the projector, mmproj*.gguf")
+        path = str(beside or "") if told is None else str(told)
+        try:
+            return Projector(self._weights, path, self._threads, gpu_layers != 0) if path else None
+        except ModelError as error:
+            if told:
+                raise
+            self.blind = f"it would, but {error.message}"
+            return None
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of ``text`` in the middle of a text; names of control tokens are read as text."""
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self.vocabulary, text)
@@ -119,11 +147,24 @@ class GGUFBackend(SharedPasses):
         bos = weights.bos if weights.adds_bos else None
         if not messages:
             return [] if bos is None else [bos]
+        images: dict[str, list[int]] = {}
+        if self._projector is not None and any(message.images for message in messages):
+            opened = opened_images(messages, self.fetch_image)
+            messages, marks = marked(messages, opened, (tools, tool_prompt))
+            images = {mark: self._projector.image_ids(image) for mark, image in marks.items()}
+        encode = with_images(self.encode, images)
         if self._template is None:
-            return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, bos)
-        pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
-        ids = template_ids(pieces, self.encode, lambda text: weights.tokenize(text, special=True), self.vocabulary)
-        return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+            ids = plain_prompt(messages, tool_prompt, self.vocabulary, encode, bos)
+        else:
+            pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
+            tokenize = with_images(lambda text: weights.tokenize(text, special=True), images)
+            ids = template_ids(pieces, encode, tokenize, self.vocabulary)
+            ids = ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+        if sum(type(token) is ImageToken for image in images.values() for token in image) != sum(
+            type(token) is ImageToken for token in ids
+        ):
+            raise ModelError("the model's chat template leaves out images", hint="send text")
+        return ids
 
     def new_session(self) -> GGUFSession:
         """Return an empty sequence, with the capacity of the whole context window.
@@ -132,7 +173,8 @@ class GGUFBackend(SharedPasses):
             ModelError: there is not enough memory, or the model is closed.
         """
         window = self.context_window
-        return self._session(LlamaContext(self._open(), window, window, self._threads, 1), self.new_session)
+        context = LlamaContext(self._open(), window, window, self._threads, 1, self._projector)
+        return self._session(context, self.new_session)
 
     def can_batch(self) -> bool:
         """Return True if sequences of this model can share forward passes; the first call allocates their cache.
@@ -144,7 +186,9 @@ class GGUFBackend(SharedPasses):
         if self._batches is None:
             try:
                 if not weights.is_recurrent:
-                    self._shared = LlamaContext(weights, self.context_window, self.capacity, self._threads)
+                    self._shared = LlamaContext(
+                        weights, self.context_window, self.capacity, self._threads, projector=self._projector
+                    )
             except ModelError:
                 pass
             self._batches = self._shared is not None
@@ -170,6 +214,8 @@ class GGUFBackend(SharedPasses):
         super().close()
         if self._shared is not None:
             self._shared.close()
+        if self._projector is not None:
+            self._projector.close()
         self._weights.close()
 
     def _open(self) -> Weights:
@@ -210,13 +256,15 @@ class GGUFSession(EngineSession):
     @property
     def nbytes(self) -> int:
         """Size in bytes: that of a whole window, in a shared context that of its tokens, or of the copy of the state
-        after `rest`."""
+        after `rest`; with the images."""
+        pieces: dict[int, Piece] = {id(each.images): each.images for each in self._ids if type(each) is ImageToken}
+        images = sum(piece.nbytes for piece in pieces.values())
         if self._state is not None:
-            return len(self._state)
+            return len(self._state) + images
         slot = self._slot
         if slot is None or slot.is_closed:
             return 0
-        return slot.weights.cache_bytes(slot.window if self._shared is None else slot.length)
+        return slot.weights.cache_bytes(slot.window if self._shared is None else slot.length) + images
 
     def forget(self) -> None:
         """Remove all tokens from llama.cpp; the next `extend` reads the sequence again."""
@@ -224,10 +272,12 @@ class GGUFSession(EngineSession):
         self._cached = 0
 
     def _trims(self, length: int) -> bool:
-        return not self._weights.is_recurrent
+        return not self._weights.is_recurrent and not unread(self._ids, length)
 
     def _trim(self, length: int) -> bool:
-        return self._open().crop(length)
+        last = self._ids[length - 1]
+        ends = last.images.positions if isinstance(last, ImageToken) else 1
+        return self._open().crop(length, positions(self._ids, length), ends)
 
     def rest(self) -> None:
         """Free the context to save memory; keep a copy of its state, from which the next use restores it.
@@ -245,7 +295,8 @@ class GGUFSession(EngineSession):
         """Return an independent session with the first ``length`` tokens."""
         twin = self._make()
         try:
-            twin._open().restore(self._open().state() if self._state is None else self._state, self._cached)
+            state = self._open().state() if self._state is None else self._state
+            twin._open().restore(state, self._cached, positions(self._ids, self._cached))
         except BaseException:
             twin.close()
             raise
@@ -273,7 +324,7 @@ class GGUFSession(EngineSession):
         if self._state is not None:
             twin = self._make()
             try:
-                twin._open().restore(self._state, self._cached)
+                twin._open().restore(self._state, self._cached, positions(self._ids, self._cached))
             except BaseException:
                 twin.close()
                 raise
@@ -287,7 +338,7 @@ class GGUFSession(EngineSession):
 
 def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
     """Append tokens to several sequences, in one forward pass if they share a context; return the logits after the last
-    token of each. An error changes nothing."""
+    token of each, or 0 while an image is not complete. An error changes nothing."""
     shared = {id(session._shared): session._shared for session, _ in rows}
     context = next(iter(shared.values())) if len(rows) > 1 and len(shared) == 1 else None
     block: Any = nullcontext() if context is None else context.together()
@@ -299,14 +350,17 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
                 pin(slots[-1])
         wanted = [session.checked(ids) for session, ids in rows]
         try:
-            pairs = [(slot, ids[row[0]._cached :]) for slot, row, ids in zip(slots, rows, wanted, strict=True)]
+            read = [len(ids) - unread(ids, len(ids)) for ids in wanted]
+            pairs = [
+                (slot, ids[row[0]._cached : end]) for slot, row, ids, end in zip(slots, rows, wanted, read, strict=True)
+            ]
             logits = [slot.decode(ids) for slot, ids in pairs] if context is None else context.decode(pairs)
         except BaseException:
             for session, _ in rows:
                 session.shorten(session._cached)
             raise
-        for (session, _), ids in zip(rows, wanted, strict=True):
-            session._ids, session._cached = ids, len(ids)
+        for (session, _), ids, end in zip(rows, wanted, read, strict=True):
+            session._ids, session._cached = ids, end
         return logits
 
 

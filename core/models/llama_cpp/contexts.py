@@ -14,7 +14,9 @@ import numpy as np
 
 from ...basics.forks import shared_lock
 from ...errors import ModelError
+from ..image_tokens import ImageToken
 from .library import share_cache
+from .vision import Projector, piece_at
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,6 +28,9 @@ SEQUENCES = 64
 
 #: Maximum number of tokens in one call of llama.cpp.
 _CALL_TOKENS = 512
+
+#: The same for models that read an image in both directions, and so in one call.
+_BOTH_WAYS_TOKENS = 2048
 
 
 class LlamaContext:
@@ -40,19 +45,29 @@ class LlamaContext:
         cells: maximum number of tokens of all sequences.
         threads: number of threads of a forward pass.
         sequences: maximum number of sequences.
+        projector: reads images; None: there are none.
 
     Raises:
         ModelError: there is not enough memory, llama.cpp keeps no cache, or it divides that among the sequences.
     """
 
-    def __init__(self, weights: Weights, window: int, cells: int, threads: int, sequences: int = SEQUENCES) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        window: int,
+        cells: int,
+        threads: int,
+        sequences: int = SEQUENCES,
+        projector: Projector | None = None,
+    ) -> None:
         library = weights.library
         params = library.llama_context_default_params()
         self.is_shared = sequences > 1
         if self.is_shared and not (share_cache(params) and hasattr(library, "llama_n_ctx_seq")):
             raise _not_shared()
         params.n_ctx = cells
-        params.n_batch = params.n_ubatch = min(cells, _CALL_TOKENS)
+        most = _BOTH_WAYS_TOKENS if projector is not None and projector.reads_both_ways else _CALL_TOKENS
+        self._most = params.n_batch = params.n_ubatch = min(cells, most)
         params.n_seq_max = sequences
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
@@ -66,6 +81,7 @@ class LlamaContext:
         self.pointer = pointer
         self.weights = weights
         self.window = window
+        self._projector = projector
         self._cells = cells
         # The finaliser refers to the weights, so that they are freed after the context.
         self._free = weakref.finalize(self, _free_context, weights, pointer)
@@ -112,7 +128,7 @@ class LlamaContext:
 
     def decode(self, rows: Sequence[tuple[Slot, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         """Append tokens to sequences, in calls of at most `_CALL_TOKENS` of all together; return a copy of the logits
-        after the last token of each.
+        after the last token of each. They are 0 after an image, and if there are no tokens.
 
         Raises:
             ModelError: llama.cpp fails; some sequences may have more tokens, which `Slot.crop` removes.
@@ -128,13 +144,26 @@ class LlamaContext:
             call: list[tuple[int, int, int, bool]] = []
             for slot, ids in rows:
                 self.use(slot)
-                first = slot.length
-                for position, token_id in enumerate(ids, first):
-                    call.append((token_id, position, slot.number, position == first + len(ids) - 1))
-                    if len(call) == _CALL_TOKENS:
+                place = 0
+                while place < len(ids):
+                    piece = piece_at(ids, place)
+                    if piece is None:
+                        place += 1
+                        call.append((ids[place - 1], slot.positions, slot.number, place == len(ids)))
+                        slot.positions += 1
+                    if piece is not None or len(call) == self._most:
                         logits += self._call(call)
                         call = []
+                    if piece is not None:
+                        assert self._projector is not None
+                        self._projector.read(self.pointer, piece, slot.positions, slot.number, self._most)
+                        place += piece.size
+                        slot.positions += piece.positions
                 slot.length += len(ids)
+                if not ids or type(ids[-1]) is ImageToken:
+                    logits += self._call(call)
+                    logits.append(np.zeros(self.weights.size, np.float32))
+                    call = []
             return logits + self._call(call)
 
     def _call(self, tokens: Sequence[tuple[int, int, int, bool]]) -> list[npt.NDArray[np.float32]]:
@@ -206,6 +235,7 @@ class Slot:
         window: maximum number of its tokens.
         number: llama.cpp's number of the sequence.
         length: number of its tokens.
+        positions: number of positions that they take; see `Piece`.
         used: time of its last use, on a clock that counts calls.
         set_aside: puts the sequence aside; set by its session.
     """
@@ -217,7 +247,7 @@ class Slot:
         self.weights = context.weights
         self.window = context.window
         self.number = number
-        self.length = 0
+        self.length = self.positions = 0
         self.used = -1
         self._is_closed = False
 
@@ -250,8 +280,8 @@ class Slot:
                 raise _no_copy()
             return buffer
 
-    def restore(self, state: Any, length: int) -> None:
-        """Restore a copy of a state of ``length`` tokens, in an empty sequence.
+    def restore(self, state: Any, length: int, positions: int) -> None:
+        """Restore a copy of a state of ``length`` tokens, which take ``positions``, in an empty sequence.
 
         Raises:
             ModelError: llama.cpp cannot restore it.
@@ -262,18 +292,25 @@ class Slot:
             context.use(self)
             if not library.llama_state_seq_set_data(context.pointer, state, len(state), self.number):
                 raise _no_copy()
-            self.length = length
+            self.length, self.positions = length, positions
 
-    def crop(self, length: int) -> bool:
-        """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False."""
+    def crop(self, length: int, positions: int, last: int = 1) -> bool:
+        """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False.
+
+        Args:
+            length: number of tokens.
+            positions: number of positions that they take.
+            last: number of positions that the last of them takes, or the piece of an image of which it is.
+        """
         library, memory, number = self.weights.library, self.context.memory, self.number
         with self.context.lock:
-            kept = length > 0 and bool(library.llama_memory_seq_rm(memory, number, length, -1))
-            kept = kept and library.llama_memory_seq_pos_max(memory, number) == length - 1
+            kept = length > 0 and bool(library.llama_memory_seq_rm(memory, number, positions, -1))
+            # All tokens of a piece may have the position of its first.
+            kept = kept and positions - last <= library.llama_memory_seq_pos_max(memory, number) < positions
             # A sliding window may have dropped needed tokens.
             kept = kept and library.llama_memory_seq_pos_min(memory, number) == 0
             if kept:
-                self.length = length
+                self.length, self.positions = length, positions
             else:
                 self.clear()
             return kept
@@ -281,7 +318,7 @@ class Slot:
     def clear(self) -> None:
         """Remove all tokens."""
         self.weights.library.llama_memory_seq_rm(self.context.memory, self.number, -1, -1)
-        self.length = 0
+        self.length = self.positions = 0
 
 
 def _not_shared() -> ModelError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import sys
 from ctypes import POINTER, c_bool, c_char_p, c_float, c_int8, c_int32, c_size_t, c_uint8, c_uint32, c_void_p
 from importlib.util import find_spec
 from typing import Any
@@ -94,6 +95,18 @@ class Batch(ctypes.Structure):
     )
 
 
+class ProjectorParams(ctypes.Structure):
+    """``struct mtmd_context_params``, whose fields `projector_params` finds."""
+
+    _fields_ = (("fields", c_uint8 * _REST),)
+
+
+class Part(ctypes.Structure):
+    """``struct mtmd_input_part``: a text, or an image."""
+
+    _fields_ = (("text", c_void_p), ("bitmap", c_void_p))
+
+
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, c_char_p, c_void_p)
 
 #: Drops a message of llama.cpp; errors are also reported as results.
@@ -146,6 +159,31 @@ _OPTIONAL: dict[str, tuple[Any, ...]] = {
     "llama_n_ctx_seq": (c_uint32, c_void_p),
 }
 
+#: The functions of ``mtmd.h`` and ``mtmd-helper.h``, for images.
+_VISION: dict[str, tuple[Any, ...]] = {
+    "mtmd_helper_log_set": (None, _LOG, c_void_p),
+    "mtmd_default_marker": (c_void_p,),
+    "mtmd_context_params_default": (ProjectorParams,),
+    "mtmd_init_from_file": (c_void_p, c_char_p, c_void_p, ProjectorParams),
+    "mtmd_free": (None, c_void_p),
+    "mtmd_support_vision": (c_bool, c_void_p),
+    "mtmd_decode_use_non_causal": (c_bool, c_void_p, c_void_p),
+    "mtmd_bitmap_init": (c_void_p, c_uint32, c_uint32, c_char_p),
+    "mtmd_bitmap_free": (None, c_void_p),
+    "mtmd_tokenize_from_parts": (c_int32, c_void_p, c_void_p, POINTER(POINTER(Part)), c_size_t, c_bool),
+    "mtmd_input_chunks_init": (c_void_p,),
+    "mtmd_input_chunks_size": (c_size_t, c_void_p),
+    "mtmd_input_chunks_get": (c_void_p, c_void_p, c_size_t),
+    "mtmd_input_chunks_free": (None, c_void_p),
+    "mtmd_input_chunk_get_type": (c_int32, c_void_p),
+    "mtmd_input_chunk_get_n_tokens": (c_size_t, c_void_p),
+    "mtmd_input_chunk_get_n_pos": (c_int32, c_void_p),
+    "mtmd_input_chunk_get_tokens_text": (POINTER(c_int32), c_void_p, POINTER(c_size_t)),
+    "mtmd_helper_eval_chunk_single": (
+        *(c_int32, c_void_p, c_void_p, c_void_p, c_int32, c_int32, c_int32, c_bool, POINTER(c_int32)),
+    ),
+}
+
 
 def llama_library() -> Any:
     """Return an object with the functions of ``llama.h``: those of llama-cpp-python, else those of xllamacpp.
@@ -180,15 +218,67 @@ class _Exported:
     LLAMA_TOKEN_ATTR_CONTROL = 1 << 3
 
     def __init__(self, shared: ctypes.CDLL) -> None:
-        for name, (result, *arguments) in _FUNCTIONS.items():
-            function = getattr(shared, name)
-            function.restype, function.argtypes = result, arguments
-            setattr(self, name, function)
-        for name, (result, *arguments) in _OPTIONAL.items():
-            if hasattr(shared, name):
-                function = getattr(shared, name)
-                function.restype, function.argtypes = result, arguments
-                setattr(self, name, function)
+        self.shared = shared
+        _declare(self, shared, _FUNCTIONS)
+        _declare(self, shared, {name: types for name, types in _OPTIONAL.items() if hasattr(shared, name)})
+
+
+class _Vision:
+    """The functions for images in a shared library."""
+
+    def __init__(self, shared: ctypes.CDLL) -> None:
+        _declare(self, shared, _VISION)
+
+
+def _declare(target: object, shared: ctypes.CDLL, functions: dict[str, tuple[Any, ...]]) -> None:
+    """Set functions of a shared library as attributes. Raise AttributeError if it lacks one."""
+    for name, (result, *arguments) in functions.items():
+        function = getattr(shared, name)
+        function.restype, function.argtypes = result, arguments
+        setattr(target, name, function)
+
+
+def vision_library(library: Any) -> Any:
+    """Return an object with the functions for images of the package that has ``library`` (`llama_library`).
+
+    Raises:
+        ModelError: it lacks them.
+    """
+    try:
+        if isinstance(library, _Exported):
+            found: Any = _Vision(library.shared)
+        else:
+            from llama_cpp import mtmd_cpp
+
+            found = _Vision(ctypes.CDLL(mtmd_cpp._libmtmd._name))
+    except (ImportError, OSError, RuntimeError, AttributeError) as error:
+        raise ModelError(
+            "the installed llama.cpp reads no images: it lacks functions of mtmd.h", hint="pip install -U xllamacpp"
+        ) from error
+    found.mtmd_helper_log_set(_SILENT, None)
+    return found
+
+
+def projector_params(library: Any, threads: int, uses_gpu: bool) -> ProjectorParams:
+    """Return parameters for a projector. The layout of the structure differs between versions; its fields are found
+    by their distance from the address of the default marker.
+
+    Raises:
+        ModelError: the layout is not known.
+    """
+    params: ProjectorParams = library.mtmd_context_params_default()
+    data = bytes(params)
+    marker = data.find(library.mtmd_default_marker().to_bytes(ctypes.sizeof(c_void_p), sys.byteorder))
+    if marker < 12 or data[marker - 12 : marker - 8] != b"\x04\0\0\0" or data[0] != 1 or data[marker + 12] != 1:
+        raise ModelError(
+            "the installed llama.cpp has another layout of the parameters of projectors",
+            hint="install another version of xllamacpp, or load the model for text by mmproj=''",
+        )
+    start = ctypes.addressof(params)
+    ctypes.c_int32.from_address(start + marker - 12).value = threads
+    c_bool.from_address(start).value = uses_gpu
+    c_bool.from_address(start + marker + 12).value = False  # no pass to warm up
+    return params
 
 
 def _xllamacpp() -> Any:

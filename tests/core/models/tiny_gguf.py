@@ -113,3 +113,77 @@ def finish_gguf(
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def write_projector(path: Path, kind: str, width: int, side: int = 56) -> None:
+    """Write a projector of random weights.
+
+    Args:
+        path: of the file.
+        kind: its type: ``mlp`` (LLaVA; each image has the same number of tokens), ``idefics3`` (tiles, with marks
+            between them), ``gemma3`` (the tokens of an image see each other), or ``qwen2vl_merger`` (the number of tokens
+            follows the size of the image, and their positions are rows and columns).
+        width: size of the model's embeddings.
+        side: size of an image, or a tile, in pixels.
+    """
+    make = np.random.default_rng(7)
+    writer = gguf.GGUFWriter(path, "clip")
+    size, hidden, patch = 32, 64, 14
+    writer.add_string("clip.projector_type", kind)
+    writer.add_bool("clip.has_vision_encoder", True)
+    for name, value in {
+        "image_size": side,
+        "patch_size": patch,
+        "embedding_length": size,
+        "feed_forward_length": hidden,
+        "projection_dim": width,
+        "block_count": 2,
+        "attention.head_count": 2,
+        "projector.scale_factor": 2,
+        "preproc_image_size": 2 * side,
+    }.items():
+        writer.add_uint32(f"clip.vision.{name}", value)
+    writer.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-5)
+    writer.add_array("clip.vision.image_mean", [0.5, 0.5, 0.5])
+    writer.add_array("clip.vision.image_std", [0.5, 0.5, 0.5])
+    writer.add_bool("clip.use_gelu", True)
+
+    def add(name: str, *shape: int, bias: bool = False) -> None:
+        scale = 0.5 if len(shape) > 1 else 0.1
+        writer.add_tensor(f"{name}.weight", (make.standard_normal(shape) * scale).astype(np.float32))
+        if bias:
+            writer.add_tensor(f"{name}.bias", (make.standard_normal(shape[:1]) * 0.1).astype(np.float32))
+
+    count = (side // patch) ** 2
+    add("v.patch_embd", size, 3, patch, patch)
+    if kind == "qwen2vl_merger":
+        second = make.standard_normal((size, 3, patch, patch)) * 0.5
+        writer.add_tensor("v.patch_embd.weight.1", second.astype(np.float32))
+    if kind != "qwen2vl_merger":
+        add("v.position_embd", count + (kind == "mlp"), size)
+    if kind == "mlp":
+        writer.add_tensor("v.class_embd", make.standard_normal(size).astype(np.float32))
+        add("v.pre_ln", size, bias=True)
+    add("v.post_ln", size, bias=True)
+    for layer in range(2):
+        for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
+            add(f"v.blk.{layer}.{name}", size, size, bias=True)
+        add(f"v.blk.{layer}.ln1", size, bias=True)
+        add(f"v.blk.{layer}.ln2", size, bias=True)
+        add(f"v.blk.{layer}.ffn_up", hidden, size, bias=True)
+        add(f"v.blk.{layer}.ffn_down", size, hidden, bias=True)
+    if kind == "mlp":
+        add("mm.0", width, size, bias=True)
+        add("mm.2", width, width, bias=True)
+    elif kind == "idefics3":
+        add("mm.model.fc", width, 4 * size)
+    elif kind == "gemma3":
+        writer.add_tensor("mm.input_projection.weight", make.standard_normal((size, width)).astype(np.float32))
+        add("mm.soft_emb_norm", size)
+    else:
+        add("mm.0", 4 * size, 4 * size, bias=True)
+        add("mm.2", width, 4 * size, bias=True)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

@@ -19,6 +19,7 @@ from toolgrammar.core import (
     DecodingError,
     GenerateParams,
     Grammar,
+    ImagePart,
     JsonMode,
     Message,
     MissingDependencyError,
@@ -137,6 +138,13 @@ def test_shared_passes(backend: MlxBackend, oracle: HFBackend) -> None:
             np.testing.assert_allclose(logits, logits_of(oracle, held[number]), atol=1e-4)
     for session in sessions:
         session.close()
+
+
+def test_images_are_refused(backend: MlxBackend) -> None:
+    """A conversation with an image is refused, and the hint names the models that read images."""
+    with pytest.raises(ModelError, match="cannot see the image in a message of the user") as caught:
+        backend.encode_prompt([Message("user", (ImagePart(b"any"),))])
+    assert not backend.sees and "hf:NAME, or gguf:PATH" in str(caught.value.hint)
 
 
 def test_vocabulary_and_prompts_are_those_of_transformers(backend: MlxBackend, oracle: HFBackend) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from toolgrammar.core import (
     ContextOverflowError,
+    ImagePart,
     JsonMode,
     Message,
     MissingDependencyError,
@@ -81,6 +82,13 @@ def test_logits_are_those_of_transformers(backend: OnnxBackend, oracle: HFBacken
         np.testing.assert_allclose(session.extend(ids[:2]), logits_of(oracle, ids[:length] + ids[:2]), atol=1e-4)
         session.crop(0)
         np.testing.assert_allclose(session.extend(ids[-3:]), logits_of(oracle, ids[-3:]), atol=1e-4)
+
+
+def test_images_are_refused(backend: OnnxBackend) -> None:
+    """A conversation with an image is refused, and the hint names the models that read images."""
+    with pytest.raises(ModelError, match="cannot see the image in a message of the user") as caught:
+        backend.encode_prompt([Message("user", (ImagePart(b"any"),))])
+    assert not backend.sees and "hf:NAME, or gguf:PATH" in str(caught.value.hint)
 
 
 def test_vocabulary_is_that_of_transformers(backend: OnnxBackend, oracle: HFBackend) -> None:
