@@ -613,6 +613,23 @@ def test_choices_of_decisions_are_those_of_decide(bench: Any) -> None:
         assert bench("tables").decisions_table({"methods": counts}).count("\n") >= 6
 
 
+def test_decisions_open_every_kind_of_model(bench: Any) -> None:
+    """The embedded model, which takes no number of threads, is scored as any other."""
+    module = bench("decisions")
+    key = (0, *module.PROMPTS[0])
+    found, logs = module.scored("embedded", next(iter(module.cases(1))), key)
+    assert found == key and len(logs["whole"]) == len(logs["first"]) == 4
+
+
+def test_one_request_is_a_cell_of_the_table(bench: Any) -> None:
+    """The times of a cell are those of the requests after the first, or of the only one."""
+    module = bench("tools_in_prompt")
+    sheet = {"function": True, "right": False, "valid": True, "prompt": 9, "first": 1.0, "seconds": 2.0}
+    later = {**sheet, "first": 3.0}
+    assert [module.summary(0, "schemas", answers)["first"] for answers in ([sheet], [sheet, later])] == [1.0, 3.0]
+    assert module.summary(0, "schemas", [sheet])["seconds"] == 2.0
+
+
 def test_masks_are_those_of_the_verifier(bench: Any) -> None:
     """`mask_verifier.py` agrees with the masks of random schemas, and reports each change of a mask or a witness."""
     verifier = bench("mask_verifier")

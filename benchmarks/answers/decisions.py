@@ -131,7 +131,8 @@ def asked(model: LocalModel, case: Case, kind: str, step: int) -> dict[str, list
 @cache
 def loaded(address: str) -> LocalModel:
     """The model; one per process."""
-    model = load_model(address, threads=1)
+    options = {} if address == "embedded" else {"threads": 1}  # the processes share the cores; embedded takes no number
+    model = load_model(address, **options)
     assert isinstance(model, LocalModel), "a model on a server shows no logits"
     return model
 

@@ -136,14 +136,14 @@ def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
     long = [one["overflow"] for one in answers if "overflow" in one]
     if long:
         return {"tools": count, "way": way, "overflow": max(long)}
+    timed = answers[1:] or answers  # the first request reads the distractors for all
     return {
         "tools": count,
         "way": way,
         "asked": len(answers),
         **{name: sum(one[name] for one in answers) for name in ("function", "right", "valid")},
         "prompt": round(statistics.median(one["prompt"] for one in answers)),
-        # the first request reads the distractors for all
-        **{name: round(statistics.median(one[name] for one in answers[1:]), 2) for name in ("first", "seconds")},
+        **{name: round(statistics.median(one[name] for one in timed), 2) for name in ("first", "seconds")},
     }
 
 
