@@ -122,9 +122,9 @@ VALUES = [*SCALARS, *NESTED, *([value] for value in SCALARS), ["lunch", "eve@evi
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_schemas_allow_what_has_an_origin(seed: int) -> None:
+def test_schemas_allow_what_has_an_origin(seed: int, thorough: bool) -> None:
     """The schema of a rule, at any depth and of several layers, takes a value exactly if each part of it has an origin
-    by the rules as they are read."""
+    by the rules as they are read; 40 policies with ``--slow``."""
     choice = random.Random(seed)
     places: list[tuple[str, Any]] = [("/v", lambda v: {"v": v}), ("/o/v", lambda v: {"o": {"v": v, "w": "eve"}})]
     places += [
@@ -137,7 +137,7 @@ def test_schemas_allow_what_has_an_origin(seed: int) -> None:
     parameters["properties"]["l"] = {"type": "array", "items": {"anyOf": [{"$ref": "#/$defs/i"}, {}]}}
     tools = ToolSet([Tool("t", parameters={**parameters, "$defs": {"i": inner}}), contacts, read_mail])
     seen = {True: 0, False: 0}
-    for _ in range(10):
+    for _ in range(10 if thorough else 3):
         pointer, wrap = choice.choice(places)
         policy = None
         for _ in range(choice.choice((1, 1, 2))):
@@ -155,7 +155,7 @@ def test_schemas_allow_what_has_an_origin(seed: int) -> None:
             if grammar is not None:
                 assert grammar.matches(text) == allowed, (pointer, value)
             seen[allowed] += 1
-    assert min(seen.values()) > 30
+    assert min(seen.values()) > 3
 
 
 #: Where a value stands in the arguments of a call: the pointer of its rule, and the arguments around it.
@@ -236,6 +236,7 @@ def test_a_long_hostile_conversation(size: int) -> None:
     assert call.arguments["to"][0] == f"w{size - 1}" and f"w{size}" not in call.arguments["to"]
 
 
+@pytest.mark.timeout(7_200)
 def test_walks_write_nothing_from_elsewhere(thorough: bool) -> None:
     """Random weights under a policy with several annotations of one parameter: every call that is written has an origin
     for each value; 10,000 walks with ``--slow``."""
@@ -505,8 +506,8 @@ def test_the_schema_of_the_file() -> None:
 
 
 def test_rules_for_no_argument(tmp_path: Any) -> None:
-    """A rule for an argument that the tool does not have is an error, so that a misspelt one leaves nothing open; files
-    are JSON or YAML."""
+    """A rule for an argument that the tool does not have is an error, so that a misspelt one leaves nothing open; so is a
+    rule that a later one would replace; files are JSON or YAML."""
     for pointer in ("too", "/to/0/x", "/subject/x"):
         with pytest.raises(PolicyError, match="no argument"):
             TOOLS.under({"tools": {"send": {pointer: "user"}}})
@@ -517,6 +518,14 @@ def test_rules_for_no_argument(tmp_path: Any) -> None:
     (tmp_path / "q.yaml").write_text("tools: [")
     for path in ("q.yaml", "absent.json"):
         with pytest.raises(PolicyError, match="cannot be read"):
+            Policy(tmp_path / path)
+    twice = {
+        "r.json": '{"tools": {"send": "free", "send": {"to": "user"}}}',
+        "r.yaml": "tools:\n  send: {}\n  send: free\n",
+    }
+    for path, text in twice.items():
+        (tmp_path / path).write_text(text)
+        with pytest.raises(PolicyError, match=r"two members 'send'" + (" in line 3" if "yaml" in path else "")):
             Policy(tmp_path / path)
 
 

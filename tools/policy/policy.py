@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,10 +222,34 @@ def _yaml(text: str) -> Any:
         raise MissingDependencyError(
             "the policy is YAML, and PyYAML is not installed", hint="pip install pyyaml, or write it as JSON"
         ) from None
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            _once((key.value, f" in line {key.start_mark.line + 1}") for key, _ in node.value)
+            return super().construct_mapping(node, deep)
+
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+
+
+def _once(names: Iterable[tuple[Any, str]]) -> None:
+    """Raise an error for a member that an object has twice: the first rule would be lost in silence.
+
+    Args:
+        names: of the members, each with its place in words.
+    """
+    seen = set()
+    for name, place in names:
+        if isinstance(name, str) and name in seen:
+            raise ValueError(f"an object has two members {name!r}{place}")
+        seen.add(str(name))
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _once((name, "") for name, _ in pairs)
+    return dict(pairs)
 
 
 def _asks(rule: ToolRule) -> bool:
@@ -247,6 +271,6 @@ def _read(path: Path) -> Any:
     try:
         if path.suffix.lower() in (".yaml", ".yml"):
             return _yaml(text)
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
         raise PolicyError(f"{path.name} cannot be read: {error}", hint="write JSON, or YAML in a file .yaml") from error
