@@ -197,18 +197,18 @@ def grounded(point: Point, tool: Tool) -> Policy:
     return Policy.grounded([typed, *(one for one in results if one.name != tool.name)])
 
 
-def of_results(schema: Any, tool: str) -> Any:
+def of_results(schema: dict[str, Any], tool: str) -> dict[str, Any]:
     """Return BFCL's schema of a tool's results as JSON Schema, with the types of its ids."""
-    if isinstance(schema, list):
-        return [of_results(each, tool) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    made = {key: of_results(each, tool) for key, each in schema.items() if key in ("properties", "items")}
-    for key, inner in made.get("properties", {}).items():
-        types = [one.known for one in IDS.values() if key in one.seen or {"key": key, "tool": tool} in one.seen]
-        id_of = inner.get("items", inner) if isinstance(inner, dict) else inner
+    made: dict[str, Any] = {}
+    if "type" in schema:
+        made["type"] = {"dict": "object", "float": "number"}.get(schema["type"], schema["type"])
+    if "items" in schema:
+        made["items"] = of_results(schema["items"], tool)
+    for key, inner in schema.get("properties", {}).items():
+        made.setdefault("properties", {})[key] = one = of_results(inner, tool)
+        types = [of.known for of in IDS.values() if key in of.seen or {"key": key, "tool": tool} in of.seen]
         if types:
-            id_of["x-type"] = types[0]
+            one.get("items", one)["x-type"] = types[0]
     return made
 
 
