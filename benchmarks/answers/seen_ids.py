@@ -194,7 +194,11 @@ def grounded(point: Point, tool: Tool) -> Policy:
     }
     typed = tool.changed(parameters={**tool.parameters, "properties": properties})
     results = [Tool(name, output_schema=of_results(one["response"], name)) for name, one in point.described.items()]
-    return Policy.grounded([typed, *(one for one in results if one.name != tool.name)])
+    policy = Policy.grounded([typed, *(one for one in results if one.name != tool.name)])
+    ruled = {steps[0] for rule, _ in policy.rules(tool.name) or () for steps in rule.arguments}
+    bare = sorted((point.wanted.keys() & IDS.keys()) - ruled)
+    assert not bare, f"{tool.name}: ids without a rule: {bare}"
+    return policy
 
 
 def of_results(schema: dict[str, Any], tool: str) -> dict[str, Any]:
