@@ -99,7 +99,10 @@ class TypeAlgebra:
         return type_
 
     def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
-        """Return the members of a union, each a name or comment still where it is one alone; ``boolean`` is two."""
+        """Return the members of a type: those of nested unions, ``true`` and ``false`` of ``boolean``, none of ``never``.
+
+        A type that is no union is returned as it is, with its name and comment.
+        """
         bare = self.bare(type_, at)
         if isinstance(bare, ts.Union):
             return [inner for member in bare.members for inner in self.members(member, at)]

@@ -232,7 +232,7 @@ class _Search:
     # -- needed parts ------------------------------------------------------------------------------------------
 
     def _needed(self, located: Located) -> list[Located]:
-        """Return the subschemas without a value of which the schema has no value."""
+        """Return the subschemas that the schema needs: if one of them has no value, the schema has none."""
         schema, asserts = located.schema, self.lowering.normaliser.asserts
         needed: list[Located] = []
         if asserts(located, "$ref"):

@@ -68,9 +68,8 @@ class KeywordTable(dict[str, Keyword]):
         self.annotations = frozenset(self.named(roles=(Role.ANNOTATION,)))
         self.foreign_annotations = _FOREIGN_ANNOTATIONS
         self.references = self.named(roles=(Role.REFERENCE,))
-        self.assertions = frozenset(
-            {*self.named(roles=(Role.ASSERTION,)), *self.named(shapes=(Shape.REQUIREMENTS,))}
-        ) - {GRAMMAR}
+        standard = {*self.named(roles=(Role.ASSERTION,)), *self.named(shapes=(Shape.REQUIREMENTS,))}
+        self.assertions = frozenset(name for name in standard if not name.startswith("x-"))  # ours are of no vocabulary
         self.definitions = frozenset(self.named(roles=(Role.DEFINITIONS,)))
         self.applicators = frozenset(self.named(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
         self.constraining = self.applicators.union(
