@@ -99,7 +99,7 @@ class TypeAlgebra:
         return type_
 
     def members(self, type_: ts.Type, at: ts.At | None = None) -> list[ts.Type]:
-        """Return the members of a type: those of nested unions, ``true`` and ``false`` of ``boolean``, none of ``never``.
+        """Return the members of a type: those of nested unions, true and false of ``boolean``, none of ``never``.
 
         A type that is no union is returned as it is, with its name and comment.
         """
