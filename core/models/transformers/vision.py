@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from types import FunctionType
 from typing import Any
 
 from ...errors import ModelError
@@ -223,5 +224,16 @@ def load_processor(source: str, config: Any, options: Mapping[str, Any]) -> Any:
 def images_only(kind: Any) -> Any:
     """Return a class of processors without its parts for video and audio, which may need libraries that images do not
     need."""
+    from transformers import ProcessorMixin
+
     needed = [name for name in kind.get_attributes() if name in ("image_processor", "tokenizer")]
-    return type(kind.__name__, (kind,), {"get_attributes": classmethod(lambda _: needed)})
+    made = {"get_attributes": classmethod(lambda _: needed)}
+    init = kind.__init__
+    parameters = [one for one in inspect.signature(init).parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    if "video_processor" in (one.name for one in parameters if one.default is one.empty):  # SmolVLM's
+        # transformers reads the names of the arguments from the code, so a copy has it.
+        init = FunctionType(init.__code__, init.__globals__, init.__name__, None, init.__closure__)
+        init.__defaults__ = tuple(None if one.default is one.empty else one.default for one in parameters[1:])
+        # Its own form has options of video.
+        made |= {"__init__": init, "apply_chat_template": ProcessorMixin.apply_chat_template}
+    return type(kind.__name__, (kind,), made)

@@ -191,6 +191,36 @@ def _internvl() -> tuple[Any, Any]:
     return processor, hf.InternVLForConditionalGeneration(config)
 
 
+def _smolvlm() -> tuple[Any, Any]:
+    import transformers as hf
+    from transformers.models.smolvlm import processing_smolvlm
+
+    processing_smolvlm.num2words = processing_smolvlm.num2words or str  # it says how many frames a video has
+    from toolgrammar.core.models.transformers.vision import images_only
+
+    rows = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
+    named = {
+        "image_token": "<image>",
+        "fake_image_token": "<fake_token_around_image>",
+        "global_image_token": "<global-img>",
+        "end_of_utterance_token": "<end_of_utterance>",
+    }
+    own = _tokenizer(*named.values(), *rows, **named)
+    processor = images_only(hf.SmolVLMProcessor)(
+        image_processor=hf.SmolVLMImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
+        tokenizer=own,
+        image_seq_len=4,
+        chat_template=_template("<image>"),
+    )
+    config = hf.SmolVLMConfig(
+        text_config={"model_type": "llama", "vocab_size": len(own), "pad_token_id": own.pad_token_id, **TEXT},
+        vision_config={"image_size": 56, "patch_size": 14, **TOWER},
+        image_token_id=own.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+    )
+    return processor, hf.SmolVLMForConditionalGeneration(config)
+
+
 def _qwen(kind: str, processor: str, text: dict[str, Any], tower: dict[str, Any]) -> tuple[Any, Any]:
     """A Qwen, whose positions are in three dimensions (M-RoPE)."""
     import transformers as hf
@@ -243,6 +273,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "idefics3": _idefics3,
     "gemma3": _gemma3,
     "internvl": _internvl,
+    "smolvlm": _smolvlm,
 }
 
 
