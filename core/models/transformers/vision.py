@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from types import FunctionType
 from typing import Any
 
 from ...errors import ModelError
@@ -226,14 +225,30 @@ def images_only(kind: Any) -> Any:
     need."""
     from transformers import ProcessorMixin
 
-    needed = [name for name in kind.get_attributes() if name in ("image_processor", "tokenizer")]
-    made = {"get_attributes": classmethod(lambda _: needed)}
-    init = kind.__init__
-    parameters = [one for one in inspect.signature(init).parameters.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
-    if "video_processor" in (one.name for one in parameters if one.default is one.empty):  # SmolVLM's
-        # transformers reads the names of the arguments from the code, so a copy has it.
-        init = FunctionType(init.__code__, init.__globals__, init.__name__, None, init.__closure__)
-        init.__defaults__ = tuple(None if one.default is one.empty else one.default for one in parameters[1:])
-        # Its own form has options of video.
-        made |= {"__init__": init, "apply_chat_template": ProcessorMixin.apply_chat_template}
-    return type(kind.__name__, (kind,), made)
+    parts = kind.get_attributes()
+    needed = [name for name in parts if name in ("image_processor", "tokenizer")]
+
+    class Parts(ProcessorMixin):  # type: ignore[misc]
+        """What the class takes for the base of all processors."""
+
+        def __init__(self, *args: Any, **options: Any) -> None:
+            given = dict(zip(parts, args, strict=False)) | options
+            super().__init__(**{name: part for name, part in given.items() if name in needed or name not in parts})
+
+    class ImagesOnly(kind, Parts):  # type: ignore[misc]
+        """The class, which gets None for the parts that it lacks."""
+
+        # SmolVLM's own form has options of video.
+        apply_chat_template = ProcessorMixin.apply_chat_template
+
+        @classmethod
+        def get_attributes(cls) -> list[str]:
+            return needed
+
+        @classmethod
+        def _get_arguments_from_pretrained(cls, *args: Any, **options: Any) -> list[Any]:
+            found = dict(zip(needed, super()._get_arguments_from_pretrained(*args, **options), strict=True))
+            return [found.get(name) for name in parts]
+
+    ImagesOnly.__name__ = kind.__name__  # by which transformers knows some of them
+    return ImagesOnly

@@ -209,6 +209,7 @@ def _smolvlm() -> tuple[Any, Any]:
     processor = images_only(hf.SmolVLMProcessor)(
         image_processor=hf.SmolVLMImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
         tokenizer=own,
+        video_processor=None,
         image_seq_len=4,
         chat_template=_template("<image>"),
     )
