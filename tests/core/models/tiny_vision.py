@@ -222,6 +222,54 @@ def _smolvlm() -> tuple[Any, Any]:
     return processor, hf.SmolVLMForConditionalGeneration(config)
 
 
+def _gemma4() -> tuple[Any, Any]:
+    import transformers as hf
+
+    from toolgrammar.core.models.transformers.vision import images_only
+
+    named = {
+        "image_token": "<|image|>",
+        "boi_token": "<|image>",
+        "eoi_token": "<image|>",
+        "audio_token": "<|audio|>",
+        "boa_token": "<|audio>",
+        "eoa_token": "<audio|>",
+    }
+    own = _tokenizer("<bos>", *named.values(), "<|video|>", **named)
+    own.bos_token = "<bos>"
+    ids = own.convert_tokens_to_ids
+    processor = images_only(hf.Gemma4Processor)(
+        feature_extractor=None,
+        image_processor=hf.Gemma4ImageProcessorPil(patch_size=4, max_soft_tokens=70),
+        tokenizer=own,
+        video_processor=None,
+        image_seq_length=70,
+        chat_template="<bos>" + _template("<|image|>"),
+    )
+    text = {
+        "vocab_size": len(own),
+        "vocab_size_per_layer_input": len(own),
+        "hidden_size_per_layer_input": 8,
+        "head_dim": 8,
+        "global_head_dim": 8,
+        "sliding_window": 512,
+        "layer_types": ["sliding_attention", "full_attention"],
+    }
+    config = hf.Gemma4Config(
+        text_config={**TEXT, **text},
+        vision_config={"patch_size": 4, "num_key_value_heads": 4, "head_dim": 8, "position_embedding_size": 64, **TOWER},
+        audio_config=None,
+        image_token_id=ids("<|image|>"),
+        boi_token_id=ids("<|image>"),
+        eoi_token_id=ids("<image|>"),
+        video_token_id=ids("<|video|>"),
+        audio_token_id=ids("<|audio|>"),
+        boa_token_id=ids("<|audio>"),
+        eoa_token_index=ids("<audio|>"),
+    )
+    return processor, hf.Gemma4ForConditionalGeneration(config)
+
+
 def _qwen(kind: str, processor: str, text: dict[str, Any], tower: dict[str, Any]) -> tuple[Any, Any]:
     """A Qwen, whose positions are in three dimensions (M-RoPE)."""
     import transformers as hf
@@ -275,6 +323,7 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "gemma3": _gemma3,
     "internvl": _internvl,
     "smolvlm": _smolvlm,
+    "gemma4": _gemma4,
 }
 
 
