@@ -225,10 +225,11 @@ def images_only(kind: Any) -> Any:
     need."""
     from transformers import ProcessorMixin
 
+    base: Any = ProcessorMixin
     parts = kind.get_attributes()
     needed = [name for name in parts if name in ("image_processor", "tokenizer")]
 
-    class Parts(ProcessorMixin):  # type: ignore[misc]
+    class Parts(base):  # type: ignore[misc]
         """What the class takes for the base of all processors."""
 
         def __init__(self, *args: Any, **options: Any) -> None:
@@ -239,7 +240,7 @@ def images_only(kind: Any) -> Any:
         """The class, which gets None for the parts that it lacks."""
 
         # SmolVLM's own form has options of video.
-        apply_chat_template = ProcessorMixin.apply_chat_template
+        apply_chat_template = base.apply_chat_template
 
         @classmethod
         def get_attributes(cls) -> list[str]:

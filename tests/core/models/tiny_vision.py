@@ -257,7 +257,13 @@ def _gemma4() -> tuple[Any, Any]:
     }
     config = hf.Gemma4Config(
         text_config={**TEXT, **text},
-        vision_config={"patch_size": 4, "num_key_value_heads": 4, "head_dim": 8, "position_embedding_size": 64, **TOWER},
+        vision_config={
+            "patch_size": 4,
+            "num_key_value_heads": 4,
+            "head_dim": 8,
+            "position_embedding_size": 64,
+            **TOWER,
+        },
         audio_config=None,
         image_token_id=ids("<|image|>"),
         boi_token_id=ids("<|image>"),
