@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union
 
-from ...json.values import TYPES, in_both, type_of
+from ...json.values import TYPES, in_both
 from ...text_grammars.strings import StringGrammar
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
@@ -453,20 +453,6 @@ def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     if len(empty) == len(types):
         return None
     return both.of_types(types.difference(empty)) if empty else both
-
-
-def is_same(left: Conjunction, right: Conjunction) -> bool:
-    """Return True if two conjunctions are equal (False: they may have the same values in another form)."""
-    return (
-        left.types == right.types
-        and left.values is right.values
-        and left.numbers == right.numbers
-        and left.strings == right.strings
-        and left.arrays == right.arrays
-        and left.objects == right.objects
-        and {(type_of(value), value) for value in left.not_values}
-        == {(type_of(value), value) for value in right.not_values}
-    )
 
 
 def _empty(both: Conjunction) -> list[str]:

@@ -45,6 +45,12 @@ _DEPTH = 3
 _NOTHING: Mapping[str, Bound] = {}
 
 
+def are_disjoint(normaliser: NormalForms, left: Conjunction, right: Conjunction) -> bool:
+    """Return True if types, or facts about parts that must be there, show that no value satisfies both (False:
+    perhaps)."""
+    return (left.types & right.types).issubset(_disjoint_types(normaliser, left, right))
+
+
 def meet(normaliser: NormalForms, left: Conjunction, right: Conjunction) -> Conjunction | None:
     """Return the conjunction of two alternatives; None if they are found to be disjoint, to depth 0."""
     if left is EVERY:

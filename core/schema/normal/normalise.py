@@ -30,10 +30,9 @@ from .conjunction import (
     IfThenElse,
     Objects,
     OnlyKeywordFails,
-    is_same,
     negated,
 )
-from .disjoint import meet
+from .disjoint import are_disjoint, meet
 from .exclusive import ExclusiveOptions, of_types, place_of
 from .negation import negation
 from .passed import Passed
@@ -145,6 +144,7 @@ class Normaliser(ExclusiveOptions):
         todo: list[_Alternative] = [(EVERY, steps, _UNSEEN)]
         taken = 0
         compounds = 0
+        contradictions = self.contradictions
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
@@ -157,8 +157,10 @@ class Normaliser(ExclusiveOptions):
                     pause()
                 if taken > MAX_STEPS or self.steps > MAX_TOTAL:
                     raise self._too_many(goal)
-                # What holds anyway may be skipped, unless it may declare members or report to scopes.
-                may_skip = not scopes and (self._open_objects or "object" not in conjunction.types)
+                # An implied formula may be skipped, unless it may declare members. Facts report nothing to scopes.
+                may_skip = (self._open_objects or "object" not in conjunction.types) and (
+                    not scopes or _is_of_facts(formula)
+                )
                 if is_tracked and not scopes and isinstance(formula, (AnyOf, IfThenElse)):
                     formula = self._tracked(formula, conjunction.types)
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
@@ -167,6 +169,8 @@ class Normaliser(ExclusiveOptions):
                         break
                     conjunction, steps, seen = entered
                 elif isinstance(formula, Conjunction):
+                    if may_skip and contradictions.holds(conjunction, formula):
+                        continue
                     merged = meet(self, conjunction, formula)
                     if merged is None:
                         break
@@ -176,23 +180,19 @@ class Normaliser(ExclusiveOptions):
                     for part in reversed(formula.parts):
                         steps = ((part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
+                    if may_skip and self._holds_one(conjunction, formula):
+                        continue
                     above = above.of_sign(False) if above.joined else above
-                    forks: list[_Alternative] = []
                     for part in reversed(formula.parts):
-                        if not isinstance(part, Conjunction):
-                            forks.append((conjunction, ((part, above, scopes), steps), seen))
-                            continue
-                        merged = meet(self, conjunction, part)
-                        if merged is not None and may_skip and is_same(conjunction, merged):
-                            break
-                        if merged is not None:
-                            forks.append((merged, steps, seen))
-                    else:
-                        work = sum(isinstance(part, Conjunction) for part in formula.parts)
-                        taken += work
-                        self.steps += work
-                        todo += forks
-                        break
+                        if isinstance(part, Conjunction):
+                            taken += 1
+                            self.steps += 1
+                            merged = meet(self, conjunction, part)
+                            if merged is not None:
+                                todo.append((merged, steps, seen))
+                        else:
+                            todo.append((conjunction, ((part, above, scopes), steps), seen))
+                    break
                 else:
                     assert isinstance(formula, IfThenElse)
                     above = Passed(above.keys) if above.joined else above
@@ -218,7 +218,7 @@ class Normaliser(ExclusiveOptions):
                     self.steps += work
                 finished = settled(conjunction, seen, self) if seen.opened else conjunction
                 if finished is not None and finished.objects.any_exists:
-                    finished = simplified(finished, self.contradictions, self._open_objects)
+                    finished = simplified(finished, contradictions, self._open_objects)
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
@@ -266,6 +266,14 @@ class Normaliser(ExclusiveOptions):
             others = [each for each in demands if each.options or len(each.absent) != 2]
             objects = Objects(any_exists=tuple(others), exclusive=tuple(pairs))
         return Conjunction(types | _OBJECT, objects=objects)
+
+    def _holds_one(self, known: Conjunction, formula: AnyOf) -> bool:
+        """Return True if `Contradictions.holds` shows that every value of an alternative satisfies one of the
+        options."""
+        for part in formula.parts:
+            if self.contradictions.holds(known, part):
+                return True
+        return False
 
     def _alone(self, formula: Formula) -> list[Conjunction] | None:
         """Return the alternatives of a goal that is one subschema without applicators; None for other goals."""
@@ -384,8 +392,9 @@ class Normaliser(ExclusiveOptions):
             own = condition if isinstance(condition, Conjunction) else None
         if own is None:
             return None
-        merged = meet(self, known, own)
-        return False if merged is None else True if is_same(known, merged) else None
+        if are_disjoint(self, known, own):
+            return False
+        return True if self.contradictions.holds(known, own) else None
 
     def _held(
         self,
@@ -459,6 +468,16 @@ class Normaliser(ExclusiveOptions):
 def _forks(formula: Formula) -> int:
     """Return the rank of a formula in the order of expansion: formulas that make alternatives come last."""
     return 2 if isinstance(formula, AnyOf) else 1 if isinstance(formula, IfThenElse) else 0
+
+
+def _is_of_facts(formula: Formula) -> bool:
+    """Return True if a formula is a fact or a union of facts."""
+    if not isinstance(formula, AnyOf):
+        return isinstance(formula, Conjunction)
+    for part in formula.parts:
+        if not isinstance(part, Conjunction):
+            return False
+    return True
 
 
 def _is_free(known: Conjunction, kind: str) -> bool:

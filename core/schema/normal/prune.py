@@ -2,7 +2,7 @@
 
 Where a constant member distinguishes n alternatives (``oneOf`` of objects, each of one kind), almost all combinations
 of two unions require two kinds at once. With contradictions dropped as they arise (`disjoint.meet`), n alternatives
-remain; multiplied out, there would be n².
+remain; multiplied out, there would be n². And an alternative that already implies one option of a union is not forked.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...json.values import type_of
+from ...json.values import is_among, type_of
 from ..read.keywords import KEYWORDS, Role
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import AllOf, Conjunction, Formula, Goal, Objects
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -24,6 +24,9 @@ _COMPOUND = frozenset({"array", "object"})
 _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
+
+#: Maximum number of pairs of excluded values that are compared.
+_FEW = 1_000
 
 #: Maximum number of parts of subschemas that are compared by content; larger ones are compared by identity.
 _SMALL = 100
@@ -73,6 +76,10 @@ class MemberFacts:
 
 
 _NOTHING = MemberFacts()
+_ANY_NUMBER = EVERY.numbers
+_ANY_STRING = EVERY.strings
+_ANY_ARRAY = EVERY.arrays
+_ANY_OBJECT = EVERY.objects
 
 #: Marks a set of values that was not computed yet.
 _NEVER: _Values = frozenset({("never", None)})
@@ -160,6 +167,63 @@ class Contradictions:
                 facts = known.get(name)
                 if facts is not None:
                     known[name] = facts.meet(self._of(right, name))
+
+    def holds(self, known: Conjunction, formula: Formula) -> bool:
+        """Return True if every value of an alternative satisfies a formula, as the facts of both show; False: it is not
+        known. Only for schemas whose objects take undeclared members."""
+        if not isinstance(formula, Conjunction):
+            if not isinstance(formula, AllOf):
+                return False
+            for part in formula.parts:
+                if not self.holds(known, part):
+                    return False
+            return True
+        asked_of = formula
+        types = known.types
+        if asked_of.values is not None or not types <= asked_of.types:
+            return False
+        if asked_of.numbers is not _ANY_NUMBER and "number" in types:
+            return False
+        if asked_of.strings is not _ANY_STRING and "string" in types:
+            return False
+        if asked_of.not_values and not _excludes(known, asked_of.not_values):
+            return False
+        if "array" in types and not _implied_arrays(known.arrays, asked_of.arrays):
+            return False
+        have = known.objects
+        asked = asked_of.objects
+        if asked is _ANY_OBJECT or "object" not in types:
+            return True
+        if asked.absent and not have.absent >= asked.absent:
+            return False
+        if have.least < asked.least or not have.needed >= asked.needed:
+            return False
+        if asked.unevaluated or (asked.most is not None and (have.most is None or have.most > asked.most)):
+            return False
+        if any(len(names - have.absent) > 1 for names in asked.exclusive):
+            return False
+        if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
+            return False
+        for asked_part in asked.parts:
+            if asked_part not in have.parts and not self._implies_part(have, asked_part):
+                return False
+        for exists in asked.exists:
+            if exists not in have.exists and (
+                exists.name is None or not self.implies(have, exists.name, exists.formula)
+            ):
+                return False
+        for name in asked.names:
+            if name not in have.names:
+                return False
+        return True
+
+    def _implies_part(self, objects: Objects, part: ObjectPart) -> bool:
+        if part.patterns or part.additional is not None:
+            return False
+        for name, formula in part.properties.items():
+            if not self.implies(objects, name, formula):
+                return False
+        return True
 
     def implies(self, objects: Objects, name: str, formula: Formula) -> bool:
         """Return True if every value of a member satisfies a formula (False: perhaps)."""
@@ -326,6 +390,30 @@ def _is_small(schema: object) -> bool:
         elif isinstance(part, (list, tuple)):
             stack.extend(part)
     return count <= _SMALL
+
+
+def _excludes(known: Conjunction, values: Sequence[Any]) -> bool:
+    """Return True if an alternative excludes some scalars, by their types or by name."""
+    if values is known.not_values:
+        return True
+    if len(values) * len(known.not_values) > _FEW:
+        return False
+    return all(type_of(value) not in known.types or is_among(value, known.not_values) for value in values)
+
+
+def _implied_arrays(have: Arrays, asked: Arrays) -> bool:
+    """Return True if the constraints on arrays are among those that they have."""
+    if asked is _ANY_ARRAY or asked is have:
+        return True
+    if asked.least > have.least or (asked.unique and not have.unique):
+        return False
+    if asked.most is not None and (have.most is None or have.most > asked.most):
+        return False
+    return (
+        set(asked.parts) <= set(have.parts)
+        and set(asked.contains) <= set(have.contains)
+        and set(asked.unevaluated) <= set(have.unevaluated)
+    )
 
 
 def _formulas(objects: Objects, name: str) -> list[Formula]:

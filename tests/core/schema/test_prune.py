@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -157,6 +156,14 @@ def test_a_condition_that_is_decided_adds_nothing() -> None:
     assert all(len(branch.objects.parts) <= 3 for branch in branches(by_kind("kind"))[: len(KINDS) // 2])
 
 
+def test_what_is_listed_implies_what_is_denied() -> None:
+    """A member of which only some values are left is none of the others, and says so by itself."""
+    listed = {"type": "object", "properties": {"kind": {"enum": ["a", "b"]}}, "required": ["kind"]}
+    denied = {"not": {"properties": {"kind": {"enum": ["c", "d"]}}, "required": ["kind"]}}
+    both = branches({"allOf": [listed, denied]})
+    assert [len(branch.objects.parts) for branch in both] == [len(branch.objects.parts) for branch in branches(listed)]
+
+
 def test_what_other_words_deny_is_kept() -> None:
     """Values that are only partly denied are not taken for implied."""
     schema = {
@@ -178,25 +185,11 @@ def test_equal_lists_of_arrays_are_denied_once() -> None:
         assert accepts({"oneOf": listed}, text) is expected
 
 
-def chain(many: int) -> dict[str, Any]:
-    """An object in which each of so many members requires the next one."""
-    names = [f"n{number}" for number in range(many)]
-    return {"type": "object", "dependentRequired": {one: [other] for one, other in pairwise(names)}}
-
-
-def lists_of_arrays(many: int) -> dict[str, Any]:
-    """Two options with the same arrays, which both fail in the third."""
-    arrays = [[{"b": number, "a": 1}, [number]] for number in range(many)]
-    return {"oneOf": [{"enum": ["a", *arrays]}, {"not": {"type": "string"}}, {"enum": [arrays[0], "a", *arrays[1:]]}]}
-
-
-@pytest.mark.parametrize(("schema", "most"), [(chain(200), 1), (lists_of_arrays(24), 80)])
-def test_a_union_that_holds_makes_no_alternatives(schema: dict[str, Any], most: int) -> None:
-    """A condition or union that adds nothing is skipped; multiplied out, these exceed the limits."""
-    assert len(branches(schema)) <= most
-
-
-@pytest.mark.parametrize(("text", "expected"), [("1", False), ("true", False), ("1.0", False), ("false", True)])
-def test_excluded_scalars_are_known_by_type_and_value(text: str, expected: bool) -> None:
-    """1 and 1.0 are one value, 1 and true are two: a second exclusion is implied by an equal one alone."""
-    assert accepts({"allOf": [{"not": {"enum": [value]}} for value in (1, True, 1.0)]}, text) is expected
+def test_excluded_scalars_are_known_by_type_and_value() -> None:
+    """1 and 1.0 are one value, 1 and true are two; a type that is not allowed excludes its values."""
+    document = Document({})
+    holds = Normaliser(document).contradictions.holds
+    known = Conjunction(types=frozenset({"number", "array"}), not_values=(1, 2))
+    for values, expected in (((1.0,), True), (("a", True, 2), True), ((3,), False), ((1, 3), False)):
+        assert holds(known, Conjunction(not_values=values)) is expected
+    assert not holds(Conjunction(types=frozenset({"boolean"}), not_values=(1,)), Conjunction(not_values=(True,)))
