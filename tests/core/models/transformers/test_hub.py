@@ -28,7 +28,8 @@ def test_an_unreachable_hub_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     """One connection is tried, and transformers is not asked, which would try for minutes."""
     import transformers
 
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: pytest.fail("it was asked"))
+    for kind in (transformers.AutoConfig, transformers.AutoTokenizer):
+        monkeypatch.setattr(kind, "from_pretrained", lambda *_, **__: pytest.fail("it was asked"))
     with pytest.raises(ModelError, match=r"is not on this machine, and 127\.0\.0\.1 cannot be reached") as caught:
         load_model("hf:nobody/no-such-model")
     assert "hf:PATH" in str(caught.value.hint)
@@ -45,7 +46,7 @@ def test_a_model_of_the_cache_is_loaded_without_the_hub(monkeypatch: pytest.Monk
         raise OSError("not in this test")
 
     monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_, **__: "/somewhere/config.json")
-    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", from_pretrained)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", from_pretrained)
     with pytest.raises(ModelError, match="not in this test"):
         load_model("hf:nobody/no-such-model")
     assert asked == [{"trust_remote_code": False, "local_files_only": True}]
