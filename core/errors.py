@@ -350,5 +350,10 @@ def is_fault(error: BaseException) -> bool:
     return isinstance(error, ToolGrammarError) and not isinstance(error, DecodingError)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; if it says nothing, its type."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 class SchemaWarning(UserWarning):
     """A schema is probably not what its author meant: a keyword or a format that is none looks like one that is."""

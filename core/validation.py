@@ -32,7 +32,7 @@ from jsonschema.validators import validator_for
 from .basics.cached import cached_property
 from .basics.forks import shared_lock
 from .basics.recent_memo import memoised_if_short
-from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
+from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError, first_line
 from .grammar import Grammar
 from .json import to_pointer, value_key
 from .language.terms import Terms
@@ -161,7 +161,7 @@ class Validator:
             re.error,
             TypeError,
         ) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise InvalidSchemaError(f"the schema cannot be used for validation: {reason}") from error
         except BaseException as error:
             # `rpds`, which jsonschema's references are kept in, is Rust: it panics where the recursion limit is met

@@ -11,7 +11,7 @@ from itertools import islice, product
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
-from toolgrammar.core.errors import InvalidArgumentsError, ToolCallError, ToolTimeoutError
+from toolgrammar.core.errors import InvalidArgumentsError, ToolCallError, ToolTimeoutError, first_line
 from toolgrammar.core.validation import Validator
 
 from .mcp import McpServer
@@ -107,7 +107,7 @@ class McpTarget:
         except ToolTimeoutError as error:
             return "hang", error.message
         except Exception as error:
-            said = _first_line(error)
+            said = first_line(error)
             if isinstance(error, RuntimeError):  # the mcp package found that the result does not match its schema
                 return ("wrong result", said) if is_valid else ("accepted", "")
             code = getattr(getattr(error, "error", error), "code", None)
@@ -202,7 +202,7 @@ class HttpTarget:
         except self._lost[0]:
             return "hang", f"the service did not answer in {self._client.timeout.read:g} seconds"
         except self._lost[1] as error:
-            return "crash", _first_line(error)
+            return "crash", first_line(error)
         status = response.status_code
         said = f"{status} {response.reason_phrase}"
         if status >= 500:
@@ -216,7 +216,7 @@ class HttpTarget:
             is_value = is_json(response.headers.get("content-type", "")) and response.text.strip()
             body = response.json() if is_value else response.text
         except ValueError as error:
-            return "wrong result", f"the JSON is malformed: {_first_line(error)}"
+            return "wrong result", f"the JSON is malformed: {first_line(error)}"
         kind, reason = _judged(None if operation.method.lower() == "head" else schema, body)
         return kind, reason if kind is not None else said if status >= 400 else ""
 
@@ -232,10 +232,6 @@ class HttpTarget:
 def _judged(schema: dict[str, Any] | None, value: Any) -> tuple[FailureKind | None, str]:
     problem = None if schema is None else next(Validator(schema).violations(value), None)
     return (None, "") if problem is None else ("wrong result", problem)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _is_carried(parameter: Parameter, value: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..conversation.messages import ImagePart, Message, Part, TextPart
-from ..errors import MissingDependencyError, ModelError
+from ..errors import MissingDependencyError, ModelError, first_line
 
 #: Returns the bytes of an image at an address.
 Fetch = Callable[[str], bytes]
@@ -136,7 +136,7 @@ def picture_of(data: bytes | None, subject: str) -> Any:
     except Image.DecompressionBombError as error:  # ours, or that of Pillow, which has a limit of its own
         raise ModelError(f"{subject} has more than {MOST_PIXELS:,} pixels", hint="send a smaller one") from error
     except Exception as error:  # a broken file raises almost anything, also SyntaxError and struct.error
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         if isinstance(error, UnidentifiedImageError):
             reason = "its format is not known" if data else "it is empty"
         raise ModelError(f"{subject} cannot be read: {reason}", hint="send PNG, JPEG, WebP or GIF") from error

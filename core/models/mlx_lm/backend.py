@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...basics.forks import shared_lock
-from ...errors import MissingDependencyError, ModelError
+from ...errors import MissingDependencyError, ModelError, first_line
 from ..local_backend import SharedPasses
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
 from ..prefix_cache import PREFIX_BYTES, KeptSession
@@ -84,7 +84,7 @@ class MlxBackend(FolderBackend, SharedPasses):
         except ModelError:
             raise
         except Exception as error:  # a folder can be broken in many ways
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise ModelError(f"mlx-lm cannot load {name!r}: {reason}", hint=_CONVERT) from error
         text = config.get("text_config") or config
         super().__init__(
@@ -375,5 +375,5 @@ def _found(name: str, utils: Any) -> str:
     try:
         return str(utils._download(name))
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = first_line(error)
         raise ModelError(f"mlx-lm cannot find {name!r}: {reason}", hint=f"give a folder; {_CONVERT}") from error

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import MissingDependencyError, ModelError
+from ...errors import MissingDependencyError, ModelError, first_line
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
 from ..prefix_cache import PREFIX_BYTES
 from ..sessions import EngineSession
@@ -91,7 +91,7 @@ class OnnxBackend(FolderBackend):
             self._model: Any = self._library.Model(config)
             options = self._params(window).get_search_options()
         except Exception as error:  # the library raises its own, and RuntimeError
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            reason = first_line(error)
             raise ModelError(f"onnxruntime-genai cannot load {path!r}: {reason}", hint=_BUILDER) from error
         self.allocates_window = bool(options["past_present_share_buffer"])
         self.rewinds = True

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...basics.forks import shared_lock
 from ...conversation.messages import Message
-from ...errors import MissingDependencyError, ModelError
+from ...errors import MissingDependencyError, ModelError, first_line
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..history import first_rendered
@@ -111,7 +111,7 @@ class HFBackend(SharedPasses):
             model: Any = kind.from_pretrained(source, dtype=dtype, **options)
         except Exception as error:  # a folder can be broken in many ways, with different errors of each library
             raise ModelError(
-                f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",
+                f"transformers cannot load {name!r}: {first_line(error)}",
                 hint="give a folder with config.json, weights and tokenizer, or a model that is on this machine",
             ) from error
         try:
@@ -170,8 +170,7 @@ class HFBackend(SharedPasses):
                     return transformers.AutoModelForImageTextToText, processor
                 self.blind = "it has no chat template, in which images have their places"
             except Exception as error:  # of many libraries
-                reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-                self.blind = f"it would, but its processor cannot be loaded: {reason}"
+                self.blind = f"it would, but its processor cannot be loaded: {first_line(error)}"
         is_text = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
         return (transformers.AutoModelForCausalLM if is_text else transformers.AutoModelForImageTextToText), None
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import ModelError, first_line
 from ...vocabulary.vocabulary import Vocabulary
 from ..image_tokens import ImageToken
 from ..images import OpenedImage
@@ -139,7 +139,7 @@ class Vision:
             try:
                 self._processor.image_processor(image.picture, return_tensors="pt")
             except Exception as error:  # of many libraries
-                reason = (str(error).splitlines() or [type(error).__name__])[0]
+                reason = first_line(error)
                 raise ModelError(
                     f"{image.place} is refused by the model's processor: {reason}", hint="send another size or form"
                 ) from error

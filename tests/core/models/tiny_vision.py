@@ -111,9 +111,15 @@ def _llava_next() -> tuple[Any, Any]:
     return processor, hf.LlavaNextForConditionalGeneration(config)
 
 
-def _idefics3() -> tuple[Any, Any]:
+def _idefics3(kind: str, template: str) -> tuple[Any, Any]:
+    """An Idefics 3, or a SmolVLM, which reads images in the same way."""
     import transformers as hf
+    from transformers.models.smolvlm import processing_smolvlm
 
+    from toolgrammar.core.models.transformers.vision import images_only
+
+    # SmolVLM's processor says with it how many frames a video has, and is not made without it.
+    processing_smolvlm.num2words = processing_smolvlm.num2words or str
     rows = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
     named = {
         "image_token": "<image>",
@@ -122,19 +128,21 @@ def _idefics3() -> tuple[Any, Any]:
         "end_of_utterance_token": "<end_of_utterance>",
     }
     own = _tokenizer(*named.values(), *rows, **named)
-    processor = hf.Idefics3Processor(
-        image_processor=hf.Idefics3ImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
+    read = getattr(hf, f"{kind}ImageProcessorPil")
+    processor = images_only(getattr(hf, f"{kind}Processor"))(
+        image_processor=read(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
         tokenizer=own,
         image_seq_len=4,
-        chat_template=_template("<image>", parts_only=True),
+        chat_template=template,
+        **({"video_processor": None} if kind == "SmolVLM" else {}),
     )
-    config = hf.Idefics3Config(
-        text_config=hf.LlamaConfig(vocab_size=len(own), pad_token_id=own.pad_token_id, **TEXT),
+    config = getattr(hf, f"{kind}Config")(
+        text_config={"model_type": "llama", "vocab_size": len(own), "pad_token_id": own.pad_token_id, **TEXT},
         vision_config={"image_size": 56, "patch_size": 14, **TOWER},
         image_token_id=own.convert_tokens_to_ids("<image>"),
         scale_factor=2,
     )
-    return processor, hf.Idefics3ForConditionalGeneration(config)
+    return processor, getattr(hf, f"{kind}ForConditionalGeneration")(config)
 
 
 def _gemma3() -> tuple[Any, Any]:
@@ -189,37 +197,6 @@ def _internvl() -> tuple[Any, Any]:
         downsample_ratio=0.5,
     )
     return processor, hf.InternVLForConditionalGeneration(config)
-
-
-def _smolvlm() -> tuple[Any, Any]:
-    import transformers as hf
-    from transformers.models.smolvlm import processing_smolvlm
-
-    processing_smolvlm.num2words = processing_smolvlm.num2words or str  # it says how many frames a video has
-    from toolgrammar.core.models.transformers.vision import images_only
-
-    rows = [f"<row_{row}_col_{column}>" for row in range(1, 5) for column in range(1, 5)]
-    named = {
-        "image_token": "<image>",
-        "fake_image_token": "<fake_token_around_image>",
-        "global_image_token": "<global-img>",
-        "end_of_utterance_token": "<end_of_utterance>",
-    }
-    own = _tokenizer(*named.values(), *rows, **named)
-    processor = images_only(hf.SmolVLMProcessor)(
-        image_processor=hf.SmolVLMImageProcessorPil(size={"longest_edge": 112}, max_image_size={"longest_edge": 56}),
-        tokenizer=own,
-        video_processor=None,
-        image_seq_len=4,
-        chat_template=_template("<image>"),
-    )
-    config = hf.SmolVLMConfig(
-        text_config={"model_type": "llama", "vocab_size": len(own), "pad_token_id": own.pad_token_id, **TEXT},
-        vision_config={"image_size": 56, "patch_size": 14, **TOWER},
-        image_token_id=own.convert_tokens_to_ids("<image>"),
-        scale_factor=2,
-    )
-    return processor, hf.SmolVLMForConditionalGeneration(config)
 
 
 def _gemma4() -> tuple[Any, Any]:
@@ -325,10 +302,10 @@ FAMILIES: dict[str, Callable[[], tuple[Any, Any]]] = {
     "qwen3_5": lambda: _qwen("Qwen3_5", "Qwen3VLProcessor", dict(_LINEAR), _GRID),
     "llava": _llava,
     "llava_next": _llava_next,
-    "idefics3": _idefics3,
+    "idefics3": lambda: _idefics3("Idefics3", _template("<image>", parts_only=True)),
     "gemma3": _gemma3,
     "internvl": _internvl,
-    "smolvlm": _smolvlm,
+    "smolvlm": lambda: _idefics3("SmolVLM", _template("<image>")),
     "gemma4": _gemma4,
 }
 
