@@ -181,7 +181,7 @@ class Policy:
         return InvalidArgumentsError(
             "the policy does not allow this value of the argument",
             hint="use a value from where the policy lets it come from: look it up by a tool, or let the user write it",
-            place=Place(tool=call.name, pointer=pointer.removesuffix("#")),
+            place=Place(tool=call.name, pointer=pointer.removesuffix("#")),  # "/a/b#" is the name b, not its value
         )
 
     def unconfirmed(self, call: ToolCall, messages: Sequence[Message], tools: Any) -> tuple[str, ...]:
