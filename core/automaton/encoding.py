@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
-#: The first bit of the tag in a position, which is one integer of 64 bits.
+#: A position is one integer of 64 bits: a tag from bit TAG, and what the tag says of the bits below.
 TAG = 60
 
-#: The tags, and the meaning of the low bits: a row state (see ``byte_rows.py``); an offset into the pool of literals,
+#: The tags, and the meaning of the bits below: a row state (see ``byte_rows.py``); an offset into the pool of literals,
 #: each ended by POOL_END; a position in a JSON string of bounded length (below); the number of a control token; a
 #: dependent node, which `Automaton.resolve` replaces.
 ROW, LITERAL, COUNTED, SPECIAL, DYNAMIC = range(5)
 POOL_END = 256
+
+#: Mask of the low 32 bits of a position: the offset, number or node of LITERAL, SPECIAL and DYNAMIC.
+PAYLOAD = 0xFFFFFFFF
 
 #: Fields of a COUNTED position: from bit NUMBER_AT, the number of the string's bounds (`Positions.least`, `most`); from
 #: bit WRITTEN_AT, 32 bits, the number of characters so far; below, 8 bits, the state in the free JSON string.

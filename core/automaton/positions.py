@@ -101,7 +101,7 @@ class Positions:
             at = cython.cast(cython.int, self._row_index(state))
             return row_item(self.byte_rows.rows, at + byte)
         if tag == encoding.LITERAL:
-            at = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            at = cython.cast(cython.int, atom & encoding.PAYLOAD)
             if self.pool[at] != byte:
                 return encoding.DEAD
             return encoding.DONE if self.pool[at + 1] == encoding.POOL_END else atom + 1
@@ -164,7 +164,7 @@ class Positions:
         if tag == encoding.ROW:
             return ("row", atom)
         if tag == encoding.LITERAL:
-            at = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            at = cython.cast(cython.int, atom & encoding.PAYLOAD)
             end: cython.int = at
             while self.pool[end] != encoding.POOL_END:
                 end += 1
@@ -177,4 +177,4 @@ class Positions:
                 (atom >> encoding.WRITTEN_AT) & encoding.UNBOUNDED,
                 self.least[number],
             )
-        return ("special", atom & 0xFFFFFFFF)
+        return ("special", atom & encoding.PAYLOAD)

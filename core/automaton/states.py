@@ -1,6 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """States of the lazy DFA: hash-consed sets of threads (subset construction over the heads of grammar nodes).
 
+A *thread* is a pair of a position in an atomic node and of the node that follows it. In the code, ``atom`` is that
+position, a tagged integer (see `encoding`), and ``rest`` that node. For the text ``[1`` of a list of numbers, one thread
+is in the number, with the rest of the list as ``rest``.
+
+A position with the tag DYNAMIC is a *dependent* node: what it allows depends on the text so far. A state with such a
+thread is *open*: it has no transitions until `Automaton.resolve` replaces these nodes by those that they are after this
+text.
+
 Compiled where that is possible; ``states.pxd`` declares its C interface.
 """
 
@@ -422,7 +430,7 @@ class Automaton(Positions):
         self.next_accepts = self.state_accepts[state] != 0
         for i in range(self.now_count):
             if (self.now_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
-                self._enter_node(replaced[self.now_atom[i] & 0xFFFFFFFF, self.now_rest[i]])
+                self._enter_node(replaced[self.now_atom[i] & encoding.PAYLOAD, self.now_rest[i]])
             else:
                 self._push(self.now_atom[i], self.now_rest[i])
         return encoding.REFUSED if self.next_count == 0 and not self.next_accepts else self._intern()
@@ -434,7 +442,7 @@ class Automaton(Positions):
         found = []
         for i in range(at, at + self.state_count[state]):
             if (self.thread_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
-                found.append((self.thread_atom[i] & 0xFFFFFFFF, self.thread_rest[i]))
+                found.append((self.thread_atom[i] & encoding.PAYLOAD, self.thread_rest[i]))
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
@@ -493,7 +501,7 @@ class Automaton(Positions):
             for i in range(self.now_count):
                 atom = self.now_atom[i]
                 if (atom >> encoding.TAG) == encoding.LITERAL:
-                    byte = self.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+                    byte = self.pool[cython.cast(cython.int, atom & encoding.PAYLOAD)]
                 elif (atom >> encoding.TAG) == encoding.SPECIAL or (atom >> encoding.TAG) == encoding.DYNAMIC:
                     byte = encoding.SEVERAL
                 else:

@@ -150,7 +150,7 @@ class Masks:
             atom = automaton.thread_atom[automaton.state_at[state] + i]
             rest = automaton.thread_rest[automaton.state_at[state] + i]
             if (atom >> encoding.TAG) == encoding.SPECIAL:
-                token = self.specials.get(atom & 0xFFFFFFFF)
+                token = self.specials.get(atom & encoding.PAYLOAD)
                 if token is not None:
                     walk.emit(token)
             elif (atom >> encoding.TAG) == encoding.LITERAL:

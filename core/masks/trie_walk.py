@@ -257,7 +257,7 @@ class TrieWalk:
         the dependent node may forbid (see `node_kinds`)."""
         found = self.statics.get((atom, rest))
         if found is None:
-            found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
+            found = self.statics[atom, rest] = self.automaton.source.static(atom & encoding.PAYLOAD, rest)
         return found
 
     @cython.cfunc
@@ -305,7 +305,7 @@ class TrieWalk:
         i: cython.int
         end: cython.int
         while trie.size[node] > 1:
-            byte = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+            byte = automaton.pool[cython.cast(cython.int, atom & encoding.PAYLOAD)]
             if node == 0:
                 i = trie.child[byte]
                 if i < 0:
@@ -401,7 +401,7 @@ class TrieWalk:
                 self._cross_set_dependent(token_set, atom, automaton.head_rest[h])
                 continue
             if (atom >> encoding.TAG) == encoding.LITERAL:
-                only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
+                only = automaton.pool[cython.cast(cython.int, atom & encoding.PAYLOAD)]
             for k in range(first, first + groups):
                 byte = token_set.parts[k]
                 if only >= 0 and byte != only:
