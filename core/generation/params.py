@@ -163,6 +163,7 @@ class Option:
             arguments, or have no place for.
         server: requests to the server have it in their field ``toolgrammar``.
         local: it needs the logits of the model: models on servers refuse it.
+        truncates: it keeps tokens by their rank among the allowed ones, so that no token is drawn before the mask.
         given: type of the keyword option, if that is wider than the type of the field.
     """
 
@@ -171,6 +172,7 @@ class Option:
     setting: bool = True
     server: bool = False
     local: bool = False
+    truncates: bool = False
     given: str = ""
 
 
@@ -229,13 +231,13 @@ class GenerateParams:
     temperature: float = option(0.0, number(0, wanted="a number from 0 (greedy)"), "sampling")
     """0 is greedy."""
 
-    top_p: float = option(1.0, number(0, 1), "sampling")
+    top_p: float = option(1.0, number(0, 1), "sampling", truncates=True)
     """Keep the smallest set of tokens with this much probability; 0: the most likely one."""
 
-    top_k: int = option(0, whole(0, wanted="a whole number from 0 (keeps all)"), "sampling")
+    top_k: int = option(0, whole(0, wanted="a whole number from 0 (keeps all)"), "sampling", truncates=True)
     """Keep this many tokens; 0 keeps all."""
 
-    min_p: float = option(0.0, number(0, 1), "sampling")
+    min_p: float = option(0.0, number(0, 1), "sampling", truncates=True)
     """Drop tokens below this share of the most likely one's probability."""
 
     repetition_penalty: float = option(1.0, number(0, wanted="more than 0; 1 changes nothing", above=True), "sampling")

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DecodingError
+from .params import OPTIONS, GenerateParams
 
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     import numpy.typing as npt
-
-    from .params import GenerateParams
 
     _Float = TypeVar("_Float", bound=np.floating[Any])
 
@@ -43,6 +42,9 @@ _LARGEST = 1e15
 
 #: Temperatures beyond which all draws are alike: greedy, and uniform. Single precision has both.
 _COLDEST, _HOTTEST = 1e-20, 1e38
+
+#: The options of top-k, top-p and the like.
+_TRUNCATING = tuple(name for name, row in OPTIONS.items() if row.truncates)
 
 
 class Sampler:
@@ -59,6 +61,7 @@ class Sampler:
 
     def __init__(self, params: GenerateParams) -> None:
         self._params = params
+        self._truncates = any(getattr(params, name) != getattr(GenerateParams, name) for name in _TRUNCATING)
         self._random = np.random.Generator(np.random.PCG64(params.seed))
         self._seen: Counter[int] = Counter()
         bias = dict(params.logit_bias or {})
@@ -121,17 +124,16 @@ class Sampler:
         """Return a token drawn from the whole vocabulary; if the grammar does not allow it, the caller draws by
         `choose`.
 
-        None if the result would differ from that of `choose` alone: with top_k, top_p or min_p, or with NaN logits
+        None if the result would differ from that of `choose` alone: with an option that truncates, or with NaN logits
         (which may be those of forbidden tokens).
         """
-        params = self._params
-        if params.temperature > 0 and (params.top_k > 0 or params.top_p < 1.0 or params.min_p > 0.0):
+        if self._params.temperature > 0 and self._truncates:
             return None
         scores = self._adjusted(logits, None)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
             return None
-        if params.temperature <= 0:
+        if self._params.temperature <= 0:
             return best
         weights = np.exp(self._scaled(scores, best))
         return _at(np.cumsum(weights, dtype=np.float64), self._random.random())

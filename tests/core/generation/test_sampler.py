@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from math import fsum
+from typing import Any
 
 import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, GenerateParams
+from toolgrammar.core.generation.params import OPTIONS
 from toolgrammar.core.generation.sampler import Sampler, kept
+
+from .option_values import other
 
 LOGITS = np.array([2.0, 1.0, 0.0, -1.0, 3.0, 0.5], dtype=np.float32)
 ALLOWED = np.array([0, 1, 2, 5])
@@ -217,6 +221,25 @@ def test_drawing_first_has_the_same_law(temperature: float, allowed: list[int]) 
     assert statistic < {1: 0.1, 2: 10.83, 4: 16.27, 6: 20.52}[len(expected)]
 
 
+@pytest.mark.parametrize("name", [name for name, row in OPTIONS.items() if row.group == "sampling" and name != "seed"])
+def test_an_option_changes_the_first_draw_as_the_choice_or_forbids_it(name: str) -> None:
+    """Whatever option of sampling is set: a first draw, if there is one, follows the law of the choice from the mask
+    (chi-square of two samples), so an option that truncates is marked as such."""
+    options: Any = {"temperature": 1.0, "seed": 12, name: other(name)}
+    first, second = Sampler(GenerateParams(**options)), Sampler(GenerateParams(**options))
+    for sampler in (first, second):
+        sampler.saw([0, 2])
+    if first.draw_first(LOGITS) is None:
+        return
+    ours: Counter[int] = Counter()
+    theirs: Counter[int] = Counter()
+    for _ in range(4_000):
+        token = first.draw_first(LOGITS)
+        ours[token if token in ALLOWED else first.choose(LOGITS, ALLOWED)] += 1
+        theirs[second.choose(LOGITS, ALLOWED)] += 1
+    assert sum((ours[t] - theirs[t]) ** 2 / (ours[t] + theirs[t]) for t in ours | theirs) < 16.27
+
+
 def test_drawing_first_greedily_is_greedy() -> None:
     """At temperature 0 the first draw, where it is allowed, is the token that the mask would have led to."""
     random = np.random.default_rng(2)
@@ -231,8 +254,11 @@ def test_drawing_first_greedily_is_greedy() -> None:
 
 
 def test_what_depends_on_the_mask_is_not_drawn_first() -> None:
-    """With top-k, top-p or min-p, or with logits that are not numbers, the mask comes first."""
-    for options in ({"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}):
-        assert Sampler(GenerateParams(temperature=1.0, **options)).draw_first(LOGITS) is None
+    """With an option that truncates, or with logits that are not numbers, the mask comes first."""
+    truncating = [name for name, row in OPTIONS.items() if row.truncates]
+    assert {"top_k", "top_p", "min_p"} <= set(truncating)
+    for name in truncating:
+        options: Any = {"temperature": 1.0, name: other(name)}
+        assert Sampler(GenerateParams(**options)).draw_first(LOGITS) is None, name
     for value in (np.nan, np.inf):
         assert Sampler(GenerateParams(temperature=1.0)).draw_first(np.array([0.0, value], dtype=np.float32)) is None
