@@ -2,8 +2,8 @@
 """States of the lazy DFA: hash-consed sets of threads (subset construction over the heads of grammar nodes).
 
 A *thread* is a pair of a position in an atomic node and of the node that follows it. In the code, ``atom`` is that
-position, a tagged integer (see `encoding`), and ``rest`` that node. For the text ``[1`` of a list of numbers, one thread
-is in the number, with the rest of the list as ``rest``.
+position, a tagged integer (see `encoding`), and ``rest`` is that node. For the text ``[1`` of a list of numbers, one
+thread is in the number, and its ``rest`` is the rest of the list.
 
 A position with the tag DYNAMIC is a *dependent* node: what it allows depends on the text so far. A state with such a
 thread is *open*: it has no transitions until `Automaton.resolve` replaces these nodes by those that they are after this
