@@ -436,9 +436,10 @@ class TokenCosts:
         found.alone = [(token, FREE) for token in self.finals] if automaton.state_accepts[state] else []
         for atom, _ in automaton.threads(state):
             if (atom >> encoding.TAG) == encoding.SPECIAL:
-                token = self.special.get(self.program.specials[atom & encoding.PAYLOAD])
+                number = atom & encoding.PAYLOAD
+                token = self.special.get(self.program.specials[number])
                 if token is not None:
-                    found.alone.append((token, self.tokens_left(automaton.advance_special(state, atom & encoding.PAYLOAD))))
+                    found.alone.append((token, self.tokens_left(automaton.advance_special(state, number))))
         sizes: dict = {cost: 0 for _, cost in found.alone}
         unsure: dict = {None: [token for token, cost in found.alone if cost == UNSURE]}
         for i in range(0, self.span_count, 3):
