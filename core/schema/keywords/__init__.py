@@ -1,9 +1,9 @@
 """JSON Schema keywords: a row for each, with its data and its functions, in a module for each kind of value.
 
 `row` defines a row, and `shapes` the checks of keyword values. `objects`, `arrays`, `strings`, `numbers` and
-`any_value` have the keywords that constrain values of these types, `applied` has the keywords that apply schemas to the
-same value, and `other` the keywords that constrain nothing. `toolgrammar.core.schema.read.keywords` joins them to one
-table.
+`any_value` have the keywords that constrain values of these types (`counts`: minima and maxima of counts), `applied`
+has the keywords that apply schemas to the same value, and `other` the keywords that constrain nothing.
+`toolgrammar.core.schema.read.keywords` joins them to one table.
 """
 
 from __future__ import annotations

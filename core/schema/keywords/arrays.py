@@ -10,6 +10,7 @@ from typing import Any
 from ...json.values import is_among
 from ..normal.conjunction import TRUE, ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated
 from ..read.located import Located, SignedSchema
+from .counts import count_rows
 from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to
 
@@ -52,7 +53,7 @@ def _items(facts: Facts, value: Any) -> None:
 def _not_items(schemas: Schemas, located: Located) -> Iterator[Formula]:
     part = schemas.array_part(located)
     if part.items is not None:
-        yield _found(Contains(negated(part.items), len(part.prefix)))
+        yield _has_items(Contains(negated(part.items), len(part.prefix)))
     if isinstance(located.schema["items"], (list, tuple)):  # up to 2019-09
         yield from _not_prefix(schemas, located)
 
@@ -63,7 +64,7 @@ def _not_prefix(schemas: Schemas, located: Located) -> Iterator[Formula]:
         yield fact("array", arrays=Arrays(parts=(part,), least=index + 1))
 
 
-def _found(contains: Contains) -> Formula:
+def _has_items(contains: Contains) -> Formula:
     return fact("array", arrays=Arrays(contains=(contains,)))
 
 
@@ -94,27 +95,6 @@ def _needed_at(keyword: str) -> Callable[[Mapping[str, Any], Document], Iterator
     return needed
 
 
-# -- their number ----------------------------------------------------------------------------------------------
-
-
-def _least(facts: Facts, count: Any) -> None:
-    facts.arrays["least"] = int(count)
-
-
-def _most(facts: Facts, count: Any) -> None:
-    facts.arrays["most"] = int(count)
-
-
-def _not_least(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    least = int(located.schema["minItems"])
-    if least > 0:
-        yield fact("array", arrays=Arrays(most=least - 1))
-
-
-def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield fact("array", arrays=Arrays(least=int(located.schema["maxItems"]) + 1))
-
-
 # -- contains --------------------------------------------------------------------------------------------------
 
 
@@ -126,9 +106,9 @@ def _bounds(schemas: Assertions, located: Located) -> Contains:
 
 
 def _contains(facts: Facts, value: Any) -> None:
-    asked = _bounds(facts.schemas, facts.located)
-    if asked.least or asked.most is not None:
-        facts.arrays["contains"] = (asked,)
+    contains = _bounds(facts.schemas, facts.located)
+    if contains.least or contains.most is not None:
+        facts.arrays["contains"] = (contains,)
 
 
 def _needed_contained(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
@@ -137,11 +117,11 @@ def _needed_contained(schema: Mapping[str, Any], document: Document) -> Iterator
 
 
 def _not_contains(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    asked = _bounds(schemas, located)
-    if asked.least > 0:
-        yield _found(replace(asked, least=0, most=asked.least - 1))
-    if asked.most is not None:
-        yield _found(replace(asked, least=asked.most + 1, most=None))
+    contains = _bounds(schemas, located)
+    if contains.least > 0:
+        yield _has_items(replace(contains, least=0, most=contains.least - 1))
+    if contains.most is not None:
+        yield _has_items(replace(contains, least=contains.most + 1, most=None))
 
 
 # -- items that differ -----------------------------------------------------------------------------------------
@@ -157,7 +137,7 @@ def _not_unique(schemas: Schemas, located: Located) -> Iterator[Formula]:
         return
     listed = list(islice(_listed_items(schemas, located), MAX_LISTED))
     for value in (*listed, *(value for value in REPEATED if not is_among(value, listed))):
-        yield fact("array", arrays=Arrays(contains=(Contains(schemas.constant(value), least=2),)))
+        yield _has_items(Contains(schemas.constant(value), least=2))
 
 
 def _listed_items(schemas: Schemas, located: Located) -> Iterator[Any]:
@@ -235,16 +215,7 @@ ROWS = (
         needed=_needed_at("additionalItems"),
         facts=_items,
     ),
-    Keyword(
-        "minItems",
-        Shape.LOWER_COUNT,
-        Role.ASSERTION,
-        "array",
-        check=up_to(MAX_LEAST_ITEMS),
-        facts=_least,
-        negation=_not_least,
-    ),
-    Keyword("maxItems", Shape.UPPER_COUNT, Role.ASSERTION, "array", holds=Holds.EMPTY, facts=_most, negation=_not_most),
+    *count_rows("array", "Items", MAX_LEAST_ITEMS),
     Keyword(
         "contains",
         Shape.SCHEMA,

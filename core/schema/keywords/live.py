@@ -13,7 +13,7 @@ from typing import Any
 from ...dependent.live import KEYWORD as KEYWORD
 from ...errors import Place, UnsupportedSchemaError
 from ..read.located import Located
-from .row import Check, Holds, Keyword, Role, Shape
+from .row import Check, Keyword, Role, Shape
 from .shapes import are_names, misfit
 
 #: Keywords of strings and values that a conversation gives.
@@ -29,7 +29,11 @@ _EXAMPLE = '"name", or {"source": "name", "after": ["other"], "longest": 64}'
 
 
 def _check(check: Check, located: Located, keyword: str, value: Any) -> None:
-    """Note a value that names no source, and a place at which no member has it."""
+    """Note a value of ``x-values`` that names no source, and a place at which no member has it.
+
+    The value has the ``source``, the names of the members that it reads (``after``), a maximum length of its answers
+    (``longest``), and the names among ``after`` that are no property of the schema (``given``).
+    """
     said = {"source": value} if isinstance(value, str) else value
     if not isinstance(said, Mapping):
         misfit(check, located, keyword, value, "the name of a source, or an object", f"write {_EXAMPLE}")
@@ -87,22 +91,25 @@ def wrong_mark(keyword: str, value: Any) -> tuple[str, str] | None:
 
 
 def _is_mark(keyword: str, said: Mapping[str, Any]) -> bool:
-    """Return True for a well-formed value of `SEEN` or `COPIED`. ``field``: of results that are one JSON value."""
+    """Return True for a well-formed value of `SEEN` (by ``key``, or by ``field``) or `COPIED` (by ``source``).
+
+    ``field`` is a path in results of tools that are one JSON value.
+    """
     tool, field, without = said.get("tool", ""), said.get("field"), said.get("without", ())
     if not isinstance(tool, str) or not isinstance(without, (list, tuple)) or not are_names(without):
         return False
     if "field" in said and not (isinstance(field, str) and field):
         return False
-    members = {"tool", "field", "without"} if "field" in said else {"tool"}
+    of_results = {"tool", "field", "without"} if "field" in said else {"tool"}
     if keyword == COPIED:
-        members = {"source", "unit", "numbers", *(members if said.get("source") == "tool" else ())}
-        known = said.get("source") in SOURCES and said.get("unit", "words") in UNITS
-        return known and isinstance(said.get("numbers", False), bool) and not set(said) - members
+        known = {"source", "unit", "numbers", *(of_results if said.get("source") == "tool" else ())}
+        has_words = said.get("source") in SOURCES and said.get("unit", "words") in UNITS
+        return has_words and isinstance(said.get("numbers", False), bool) and said.keys() <= known
     if "field" in said:
-        return not set(said) - members
+        return said.keys() <= of_results
     key = said.get("key")
     is_key = isinstance(key, str) and all(key.split("."))
-    return is_key and isinstance(said.get("calls", False), bool) and not set(said) - members - {"key", "calls"}
+    return is_key and isinstance(said.get("calls", False), bool) and said.keys() <= of_results | {"key", "calls"}
 
 
 def _check_bound(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -122,7 +129,7 @@ def _unresolved(check: Check, located: Located, keyword: str) -> None:
 
 
 ROWS = (
-    Keyword(SEEN, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check_bound),
-    Keyword(COPIED, Shape.OWN, Role.LIVE, "string", holds=Holds.UNKNOWN, check=_check_bound),
-    Keyword(KEYWORD, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check),
+    Keyword(SEEN, Shape.OWN, Role.LIVE, check=_check_bound),
+    Keyword(COPIED, Shape.OWN, Role.LIVE, "string", check=_check_bound),
+    Keyword(KEYWORD, Shape.OWN, Role.LIVE, check=_check),
 )

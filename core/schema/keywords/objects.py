@@ -21,6 +21,7 @@ from ..normal.conjunction import (
 )
 from ..normal.unions import has
 from ..read.located import Located, SignedSchema
+from .counts import count_rows
 from .row import (
     Assertions,
     Check,
@@ -36,7 +37,6 @@ from .row import (
     Steps,
     Witness,
 )
-from .shapes import up_to
 
 #: Maximum value of ``minProperties``: each member needs another name.
 MAX_LEAST_PROPERTIES = 1_000
@@ -134,27 +134,6 @@ def _exists(exists: Exists) -> Formula:
 
 def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield OnlyKeywordFails(located, "unevaluatedProperties")
-
-
-# -- their number ----------------------------------------------------------------------------------------------
-
-
-def _least(facts: Facts, count: Any) -> None:
-    facts.objects["least"] = int(count)
-
-
-def _most(facts: Facts, count: Any) -> None:
-    facts.objects["most"] = int(count)
-
-
-def _not_least(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    least = int(located.schema["minProperties"])
-    if least > 0:
-        yield fact("object", objects=Objects(most=least - 1))
-
-
-def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
 
 
 # -- conditions on members -------------------------------------------------------------------------------------
@@ -348,24 +327,7 @@ ROWS = (
         facts=_names,
         negation=_not_names,
     ),
-    Keyword(
-        "minProperties",
-        Shape.LOWER_COUNT,
-        Role.ASSERTION,
-        "object",
-        check=up_to(MAX_LEAST_PROPERTIES),
-        facts=_least,
-        negation=_not_least,
-    ),
-    Keyword(
-        "maxProperties",
-        Shape.UPPER_COUNT,
-        Role.ASSERTION,
-        "object",
-        holds=Holds.EMPTY,
-        facts=_most,
-        negation=_not_most,
-    ),
+    *count_rows("object", "Properties", MAX_LEAST_PROPERTIES),
     _dependent("dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True),
     _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
     _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, within=_depending, forks=True),

@@ -13,9 +13,10 @@ from ..read.located import Located
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.common import FORMATS
 from ..scalars.formats import ENFORCED, REFUSED
+from .counts import count_rows
 from .refusals import CHECK_LATER, NARROW
-from .row import Check, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Witness
-from .shapes import misfit, up_to
+from .row import Check, Facts, Keyword, Lengths, Role, Schemas, Shape, Witness
+from .shapes import misfit
 
 #: A keyword of this library: a string is a text of a grammar.
 GRAMMAR = "x-grammar"
@@ -25,24 +26,6 @@ MAX_LEAST_LENGTH = 100_000
 
 #: Internal names of formats, as an error names them.
 _FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
-
-
-def _least(facts: Facts, count: Any) -> None:
-    facts.strings["least"] = int(count)
-
-
-def _most(facts: Facts, count: Any) -> None:
-    facts.strings["most"] = int(count)
-
-
-def _not_least(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    least = int(located.schema["minLength"])
-    if least > 0:
-        yield fact("string", strings=Strings(most=least - 1))
-
-
-def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield fact("string", strings=Strings(least=int(located.schema["maxLength"]) + 1))
 
 
 def _pattern(facts: Facts, pattern: Any) -> None:
@@ -132,18 +115,7 @@ ROWS = (
         negation=_not_pattern,
     ),
     Keyword("format", Shape.FORMAT, Role.FORMAT, "string", check=_check_format, facts=_format, negation=_not_format),
-    Keyword(
-        "minLength",
-        Shape.LOWER_COUNT,
-        Role.ASSERTION,
-        "string",
-        check=up_to(MAX_LEAST_LENGTH),
-        facts=_least,
-        negation=_not_least,
-    ),
-    Keyword(
-        "maxLength", Shape.UPPER_COUNT, Role.ASSERTION, "string", holds=Holds.EMPTY, facts=_most, negation=_not_most
-    ),
+    *count_rows("string", "Length", MAX_LEAST_LENGTH),
     Keyword(
         GRAMMAR,
         Shape.GRAMMAR,
