@@ -66,11 +66,11 @@ from .loaded_model import (
     thinks as thinks,
 )
 from .logprobs import (
-    TELLING as TELLING,
+    PROBABILITIES as PROBABILITIES,
     TextTokens as TextTokens,
-    beside as beside,
-    note as note,
-    telling as telling,
+    extension_field as extension_field,
+    probability_params as probability_params,
+    reported_fields as reported_fields,
     text_tokens as text_tokens,
     vocabulary_of as vocabulary_of,
 )

@@ -1,4 +1,4 @@
-"""What an answer tells of its probabilities, as JSON data: its tokens in OpenAI's form, exact choices, and masses."""
+"""What an answer reports of its probabilities, as JSON data: its tokens in OpenAI's form, exact choices, and masses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from toolgrammar.core.vocabulary import Vocabulary
 NEVER = -9999.0
 
 #: Options of frameworks that have a place for probabilities: OpenAI's two, and ours (see `GenerateParams.masses`).
-TELLING = ("logprobs", "top_logprobs", "masses")
+PROBABILITIES = ("logprobs", "top_logprobs", "masses")
 
 
-def telling(given: Mapping[str, Any]) -> dict[str, Any]:
+def probability_params(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `GenerateParams` that OpenAI's ``logprobs`` and ``top_logprobs`` and our ``masses`` ask for.
 
     Args:
@@ -27,7 +27,7 @@ def telling(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ModelError: ``logprobs`` is no flag, or ``top_logprobs`` is given without it.
     """
-    wanted, count, masses = (given.get(name) for name in TELLING)
+    wanted, count, masses = (given.get(name) for name in PROBABILITIES)
     if wanted is not None and not isinstance(wanted, bool):
         raise ModelError(f"logprobs is {wanted!r}", hint="give True or False, and top_logprobs=N for the likeliest")
     if count is not None and not wanted:
@@ -36,12 +36,12 @@ def telling(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def vocabulary_of(model: Model, params: GenerateParams) -> Vocabulary | None:
-    """Return the vocabulary of the tokens that are told; None if no log-probabilities were asked for."""
+    """Return the vocabulary for `TextTokens`; None if no log-probabilities were asked for."""
     return model.vocabulary if params.logprobs is not None and isinstance(model, LocalModel) else None
 
 
-def beside(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what an answer tells beside its text, as JSON data; what it has none of is left out.
+def reported_fields(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the optional fields by which an answer reports on itself, as JSON data; empty ones are left out.
 
     Args:
         end: the answer, or the last event of its stream.
@@ -51,20 +51,20 @@ def beside(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
         ``cut``, ``choices`` (see `ChoiceMade`), ``sureness`` (see `CallSureness`), ``masses`` (see `ValueMass`) and
         ``repeated``.
     """
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "cut": list(cut),
         "choices": [{**vars(made), "probabilities": dict(made.probabilities)} for made in end.choices],
         "sureness": [{**vars(call), "values": dict(call.values), "least": call.least} for call in end.sureness],
         "masses": [{**vars(mass), "kept": max(mass.kept, NEVER)} for mass in end.masses],
         "repeated": end.repeated,
     }
-    return {name: value for name, value in told.items() if value not in ([], None)}
+    return {name: value for name, value in fields.items() if value not in ([], None)}
 
 
-def note(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the extension field ``toolgrammar`` of a protocol's answer, with what is told beside it; else nothing."""
-    told = beside(end, cut)
-    return {"toolgrammar": told} if told else {}
+def extension_field(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
+    """Return ``{"toolgrammar": reported_fields(...)}``, for a response of a protocol; empty if nothing is reported."""
+    fields = reported_fields(end, cut)
+    return {"toolgrammar": fields} if fields else {}
 
 
 class TextTokens:
@@ -74,16 +74,15 @@ class TextTokens:
     which it ends.
 
     Args:
-        vocabulary: of the tokens; None: log-probabilities were not asked for, and nothing is told.
+        vocabulary: of the tokens; None: log-probabilities were not asked for, and no tokens are returned.
     """
 
     def __init__(self, vocabulary: Vocabulary | None) -> None:
         self._vocabulary = vocabulary
-        self._names = {} if vocabulary is None else {number: name for name, number in vocabulary.special.items()}
-        self._tokens: list[tuple[int, TokenWritten]] = []  # each with its end in the bytes
-        self._data = bytearray()
-        self._next = 0
-        self._place = 0
+        self._tokens: list[tuple[int, TokenWritten]] = []  # each with the position in `_data` where it ends
+        self._data = bytearray()  # bytes of all tokens: text, and the markup of calls
+        self._next = 0  # index of the first token behind the text so far
+        self._text_end = 0  # position in `_data` where that text ends
 
     def add(self, token: TokenWritten) -> None:
         """Take the next token of the answer."""
@@ -91,36 +90,40 @@ class TextTokens:
             self._data += token.data
             self._tokens.append((len(self._data), token))
 
-    def told(self, text: str) -> list[dict[str, Any]] | None:
+    def next_tokens(self, text: str) -> list[dict[str, Any]] | None:
         """Return the tokens that end in the next piece of the text, in the form of chat completions."""
         if self._vocabulary is None:
             return None
         return [
             {
-                **_told(token.data, token.logprob),
-                "top_logprobs": [_told(*self._likely(token_id, value)) for token_id, value in token.likeliest],
+                **_openai_token(token.data, token.logprob),
+                "top_logprobs": [_openai_token(self._bytes_of(likely), value) for likely, value in token.likeliest],
             }
             for token in self._take(text)
         ]
 
     def _take(self, text: str) -> list[TokenWritten]:
+        """Return the tokens of the next piece of the text; those of the markup before it are passed over."""
         data = text.encode("utf-8", "replace")
-        begin = self._data.find(data, self._place)
+        begin = self._data.find(data, self._text_end)
         if begin < 0:
             return []
-        self._place = begin + len(data)
+        self._text_end = begin + len(data)
         found = []
-        while self._next < len(self._tokens) and self._tokens[self._next][0] <= self._place:
+        while self._next < len(self._tokens) and self._tokens[self._next][0] <= self._text_end:
             end, token = self._tokens[self._next]
             self._next += 1
             if end > begin:
                 found.append(token)
         return found
 
-    def _likely(self, token_id: int, logprob: float) -> tuple[bytes, float]:
+    def _bytes_of(self, token_id: int) -> bytes:
+        """Return the bytes of a token; of a control token, which has none, its name."""
         assert self._vocabulary is not None
         data = self._vocabulary.tokens[token_id]
-        return (self._names.get(token_id, "").encode() if data is None else data), logprob
+        if data is not None:
+            return data
+        return next((name for name, number in self._vocabulary.special.items() if number == token_id), "").encode()
 
 
 def text_tokens(
@@ -130,9 +133,9 @@ def text_tokens(
     finder = TextTokens(vocabulary)
     for token in tokens:
         finder.add(token)
-    return finder.told(text)
+    return finder.next_tokens(text)
 
 
-def _told(data: bytes, logprob: float | None) -> dict[str, Any]:
+def _openai_token(data: bytes, logprob: float | None) -> dict[str, Any]:
     value = NEVER if logprob is None or logprob < NEVER else logprob
     return {"token": data.decode("utf-8", "replace"), "logprob": value, "bytes": list(data)}

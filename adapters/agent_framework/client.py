@@ -15,13 +15,13 @@ from toolgrammar.core.models import Model
 from .. import _shared
 from .messages import (
     REASONS,
+    answer_properties,
     contents_of,
     delta_of,
     errors,
     openai_tool,
     sampling,
     to_messages,
-    told,
     usage_of,
 )
 
@@ -111,15 +111,15 @@ class ToolGrammarChatClient(
         itself); also of a call of which nothing is known, such as one before the last 1,024."""
         return self._calls.get(call_id, (None, ("",)))[1]
 
-    def _told(self, generation: Generation, request: _shared.Request) -> dict[str, Any]:
-        """Return what an answer tells beside its contents, and note how sure the model was of its calls."""
-        found = told(generation, request)
-        sureness = {sure["id"]: sure for sure in found.get("sureness", ())}
+    def _properties(self, generation: Generation, request: _shared.Request) -> dict[str, Any]:
+        """Return the additional properties of an answer, and remember how sure the model was of its calls."""
+        properties = answer_properties(generation, request)
+        sureness = {sure["id"]: sure for sure in properties.get("sureness", ())}
         for call in generation.tool_calls:
             self._calls[call.id] = sureness.get(call.id), call.ask
             while len(self._calls) > MAX_CALLS:
                 self._calls.popitem(last=False)
-        return found
+        return properties
 
     def _inner_get_response(
         self, *, messages: Sequence[FrameworkMessage], stream: bool, options: Mapping[str, Any], **kwargs: Any
@@ -140,7 +140,7 @@ class ToolGrammarChatClient(
             finish_reason=REASONS[generation.finish_reason],
             usage_details=usage_of(generation.usage),
             response_format=_class_of(options),
-            additional_properties=self._told(generation, request),
+            additional_properties=self._properties(generation, request),
         )
 
     async def _updates(
@@ -162,7 +162,7 @@ class ToolGrammarChatClient(
             role="assistant",
             model=request.model.name,
             finish_reason=REASONS[generation.finish_reason],
-            additional_properties=self._told(generation, request),
+            additional_properties=self._properties(generation, request),
         )
 
     async def _request(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> _shared.Request:

@@ -95,18 +95,18 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
         ModelError: an option is not known, or its value is wrong.
     """
     asked = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
-    _shared.require_known(asked, {*_OURS, *_READ, *_shared.TELLING})
-    given = {name: options[name] for name in _OURS & asked} | _shared.telling(options)
+    _shared.require_known(asked, {*_OURS, *_READ, *_shared.PROBABILITIES})
+    given = {name: options[name] for name in _OURS & asked} | _shared.probability_params(options)
     return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
 
 
-def told(generation: Generation, request: _shared.Request) -> dict[str, Any]:
-    """Return what an answer tells beside its contents: ``logprobs`` in OpenAI's form, as `_shared.beside`, and how it
-    was held to what was asked for."""
+def answer_properties(generation: Generation, request: _shared.Request) -> dict[str, Any]:
+    """Return the ``additional_properties`` of an answer: `_shared.reported_fields`, how it was held to what was asked
+    for (`Request.details`), and ``logprobs`` in OpenAI's form if they are wanted."""
     vocabulary = _shared.vocabulary_of(request.model, request.params)
     tokens = _shared.text_tokens(vocabulary, generation.tokens, generation.text)
     logprobs = {} if tokens is None else {"logprobs": {"content": tokens, "refusal": None}}
-    return {**request.details(generation), **_shared.beside(generation), **logprobs}
+    return {**request.details(generation), **_shared.reported_fields(generation), **logprobs}
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

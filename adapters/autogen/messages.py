@@ -77,7 +77,7 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
     if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
         raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
     given = {name: arguments[name] for name in _shared.GENERATION if name in arguments}
-    return _shared.generation_params({**given, **_shared.telling({**arguments, "masses": None})})
+    return _shared.generation_params({**given, **_shared.probability_params({**arguments, "masses": None})})
 
 
 def token_logprob(token: Mapping[str, Any]) -> ChatCompletionTokenLogprob:

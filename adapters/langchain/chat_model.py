@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatToolGrammar"]
 
-_IDENTITY = ("options", "reasoning_effort", *_shared.TELLING, *_shared.GENERATION)
+_IDENTITY = ("options", "reasoning_effort", *_shared.PROBABILITIES, *_shared.GENERATION)
 _PER_CALL = frozenset(
     {
         *_shared.GENERATION,
-        *_shared.TELLING,
+        *_shared.PROBABILITIES,
         "model",
         "tools",
         "tool_choice",
@@ -131,7 +131,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         super().model_post_init(context)
         # A wrong value is an error now, not at the first call.
         settings = {name: getattr(self, name) for name in _shared.GENERATION}
-        _shared.generation_params({**settings, **self._telling({}), **self._thinking({})})
+        _shared.generation_params({**settings, **self._probabilities({}), **self._thinking({})})
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
@@ -339,10 +339,11 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
-    def _telling(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is to be told of probabilities; settings of a call go before those of the object."""
-        own = {name: getattr(self, name) for name in _shared.TELLING}
-        return _shared.telling({**own, **{name: kwargs[name] for name in own if kwargs.get(name) is not None}})
+    def _probabilities(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options for probabilities; settings of a call go before those of the object."""
+        own = {name: getattr(self, name) for name in _shared.PROBABILITIES}
+        given = {name: kwargs[name] for name in own if kwargs.get(name) is not None}
+        return _shared.probability_params({**own, **given})
 
     def _thinking(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reasoning that is asked for, in tokens or in a word; that of a call goes before the object's.
@@ -368,7 +369,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         _refuse_less(kwargs)
         given = {name: getattr(self, name) for name in _shared.GENERATION}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
-        given |= {**self._telling(kwargs), **self._thinking(kwargs)}
+        given |= {**self._probabilities(kwargs), **self._thinking(kwargs)}
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
         tools = table.tools_at_the_end(messages, table.openai_tools(kwargs.get("tools") or ()))

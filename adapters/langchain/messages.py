@@ -162,8 +162,8 @@ def _to_message(message: BaseMessage) -> Message:
 
 def _reasoning(message: AIMessage) -> str | None:
     """Return the reasoning of a message, which LangChain keeps beside the content or as blocks of it."""
-    if beside := message.additional_kwargs.get("reasoning_content"):
-        return str(beside)
+    if reasoning := message.additional_kwargs.get("reasoning_content"):
+        return str(reasoning)
     blocks = message.content if isinstance(message.content, list) else []
     thought = [block.get("reasoning") or block.get("thinking") for block in blocks if isinstance(block, dict)]
     return "".join(filter(None, thought)) or None
@@ -245,34 +245,46 @@ class Answer:
     guarantee: str
     vocabulary: Vocabulary | None = None
 
-    def metadata(self, finish: Finish | Generation, cut: Sequence[str], calls: Sequence[ToolCall]) -> dict[str, Any]:
-        """Return LangChain's ``response_metadata``."""
-        asked = [{"id": call.id, "ask": list(call.ask)} for call in calls if call.ask]
-        reason = finish.reason if isinstance(finish, Finish) else finish.finish_reason
-        normalized = {"normalized_finish_reason": _NORMALIZED[reason]} if reason in _NORMALIZED else {}
-        unfinished = {"finish_state": "incomplete"} if cut or reason in ("length", "cancelled") else {}
+    def metadata(
+        self,
+        end: Finish | Generation,
+        cut: Sequence[str],
+        calls: Sequence[ToolCall],
+        tokens: list[dict[str, Any]] | None,
+    ) -> dict[str, Any]:
+        """Return LangChain's ``response_metadata``.
+
+        Args:
+            end: the answer, or the last event of its stream.
+            cut: the places that the token budget cut.
+            calls: the calls; ``ask`` names the values of each that a policy lets a person confirm.
+            tokens: tokens of the text in OpenAI's form; None: log-probabilities were not asked for.
+        """
+        reason = end.reason if isinstance(end, Finish) else end.finish_reason
         metadata = {
             "finish_reason": reason,
-            **normalized,
-            **unfinished,
             "model_name": self.model_name,
             "model_provider": PROVIDER,
             "guarantee": self.guarantee,
-            "forced_share": _shared.forced_share(finish.usage),
-            **finish.details,
-            **_shared.beside(finish, cut),
-            **({"ask": asked} if asked else {}),
+            "forced_share": _shared.forced_share(end.usage),
+            **end.details,
+            **_shared.reported_fields(end, cut),
         }
-        return metadata if self.vocabulary is None else {**metadata, "logprobs": _logprobs([])}
+        if reason in _NORMALIZED:
+            metadata["normalized_finish_reason"] = _NORMALIZED[reason]
+        if cut or reason in ("length", "cancelled"):
+            metadata["finish_state"] = "incomplete"
+        if to_confirm := [{"id": call.id, "ask": list(call.ask)} for call in calls if call.ask]:
+            metadata["ask"] = to_confirm
+        return metadata if tokens is None else {**metadata, "logprobs": _logprobs(tokens)}
 
     def result(self, generation: Generation) -> ChatResult:
         """Return a whole answer as LangChain's result."""
         message = generation.message
         usage = usage_of(generation.usage)
         problems = [(call, _shared.problem(call)) for call in message.tool_calls]
-        metadata = self.metadata(generation, _shared.cut_places(message, generation.cut), message.tool_calls)
-        if (tokens := _shared.text_tokens(self.vocabulary, generation.tokens, generation.text)) is not None:
-            metadata["logprobs"] = _logprobs(tokens)
+        cut = _shared.cut_places(message, generation.cut)
+        tokens = _shared.text_tokens(self.vocabulary, generation.tokens, generation.text)
         answer = AIMessage(
             content=message.text,
             additional_kwargs={"reasoning_content": message.reasoning} if message.reasoning else {},
@@ -287,7 +299,7 @@ class Answer:
                 if reason is not None
             ],
             usage_metadata=usage,
-            response_metadata=metadata,
+            response_metadata=self.metadata(generation, cut, message.tool_calls, tokens),
         )
         counts = {"prompt_tokens": usage["input_tokens"], "completion_tokens": usage["output_tokens"]}
         output = {"token_usage": {**counts, "total_tokens": usage["total_tokens"]}, "model_name": self.model_name}
@@ -317,9 +329,9 @@ class Chunks:
         if isinstance(event, TokenWritten):
             self._tokens.add(event)
         if isinstance(event, TextDelta):
-            tokens = self._tokens.told(event.text)
-            told = {} if tokens is None else {"response_metadata": {"logprobs": _logprobs(tokens)}}
-            return _chunk(content=self._content("text", event.text), **told)
+            tokens = self._tokens.next_tokens(event.text)
+            metadata = {} if tokens is None else {"logprobs": _logprobs(tokens)}
+            return _chunk(content=self._content("text", event.text), response_metadata=metadata)
         if isinstance(event, ReasoningDelta):
             content = self._content("reasoning", event.text) if self._blocks else ""
             return _chunk(content=content, additional_kwargs={"reasoning_content": event.text})
@@ -334,11 +346,14 @@ class Chunks:
             # LangChain makes a valid call of any streamed arguments that its lenient parser can mend, and a cut call
             # is valid JSON. A closing brace too many is the one thing that parser gives up on; and LangChain keeps
             # nothing of a streamed call but its text, so the text has the reason too.
-            bad = None if reason is None else f"}} <{reason}>"
-            return _call_chunk(name=None, args=bad, id=None, index=event.index) if bad else []
+            if reason is None:
+                return []
+            return _call_chunk(name=None, args=f"}} <{reason}>", id=None, index=event.index)
         if isinstance(event, Finish):
             _shared.require_ended(event)
-            metadata = self._answer.metadata(event, [*event.cut, *self._cut], self._calls)
+            # LangChain joins the metadata of chunks, so the last one adds no tokens to those of the texts.
+            tokens = None if self._answer.vocabulary is None else []
+            metadata = self._answer.metadata(event, [*event.cut, *self._cut], self._calls, tokens)
             usage = usage_of(event.usage)
             return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
         return []

@@ -132,7 +132,7 @@ class ChatCompletions(Protocol):
                 "message": _message(answer.message, asked.details["custom"]),
                 "logprobs": _logprobs(_shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)),
                 "finish_reason": answer.finish_reason,
-                **_shared.note(answer, _shared.cut_places(answer.message, answer.cut)),
+                **_shared.extension_field(answer, _shared.cut_places(answer.message, answer.cut)),
             }
             for index, answer in enumerate(answers)
         ]

@@ -40,10 +40,10 @@ class Chunks(StreamWriter):
         if isinstance(event, TokenWritten):
             self._tokens.add(event)
         elif isinstance(event, TextDelta):
-            yield self._text(event.text, self._tokens.told(event.text))
+            yield self._text(event.text, self._tokens.next_tokens(event.text))
         elif isinstance(event, Finish):
             self._usages.append(event.usage)
-            yield self._last(event.reason, _shared.note(event, [*event.cut, *self._cut]))
+            yield self._last(event.reason, _shared.extension_field(event, [*event.cut, *self._cut]))
         else:
             yield from self._other(event)
 

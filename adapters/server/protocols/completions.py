@@ -86,7 +86,7 @@ class Completions(Protocol):
                 "text": _before(asked, index) + answer.text,
                 "logprobs": _logprobs(_shared.text_tokens(vocabulary, answer.tokens, answer.text), 0),
                 "finish_reason": answer.finish_reason,
-                **_shared.note(answer, answer.cut),
+                **_shared.extension_field(answer, answer.cut),
             }
             for index, answer in enumerate(answers)
         ]

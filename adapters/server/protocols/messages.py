@@ -220,7 +220,7 @@ class Messages(Protocol):
             "content": content,
             **_stop(answer),
             "usage": {**_usage(answer.usage), "output_tokens": answer.usage.completion_tokens},
-            **_shared.note(answer, cut),
+            **_shared.extension_field(answer, cut),
         }
 
     def stream(self, asked: Asked) -> StreamWriter:
@@ -444,7 +444,7 @@ class _Events(StreamWriter):
                 "message_delta",
                 delta=_stop(event),
                 usage={**_usage(event.usage), "output_tokens": event.usage.completion_tokens},
-                **_shared.note(event, cut),
+                **_shared.extension_field(event, cut),
             )
 
     def end(self) -> Iterable[str]:

@@ -284,7 +284,7 @@ def _end(asked: Asked, reason: str, end: Finish | Generation, cut: Sequence[str]
         "total_duration": time.monotonic_ns() - asked.details["begin"],
         "prompt_eval_count": end.usage.prompt_tokens,
         "eval_count": end.usage.completion_tokens,
-        **_shared.note(end, cut),
+        **_shared.extension_field(end, cut),
     }
 
 
@@ -351,7 +351,7 @@ class _Lines(StreamWriter):
         if isinstance(event, TokenWritten):
             self._tokens.add(event)
         elif isinstance(event, TextDelta):
-            tokens = self._tokens.told(event.text)
+            tokens = self._tokens.next_tokens(event.text)
             yield self._line({"content": event.text}, {} if tokens is None else {"done": False, "logprobs": tokens})
         elif isinstance(event, ReasoningDelta):
             yield self._line({"content": "", "thinking": event.text})

@@ -188,7 +188,7 @@ class Events(StreamWriter):
             message = self._built.message()
             cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **end_of(event.reason, event.usage, self._output)}
-            response |= _shared.note(event, cut)
+            response |= _shared.extension_field(event, cut)
             self._keep(self._asked, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 
@@ -221,7 +221,7 @@ class Events(StreamWriter):
         self._text += text
         logprobs: dict[str, Any] = {}
         if self._kind == "message":
-            logprobs["logprobs"] = self._tokens.told(text) or []
+            logprobs["logprobs"] = self._tokens.next_tokens(text) or []
             self._told += logprobs["logprobs"]
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
 

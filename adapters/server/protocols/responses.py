@@ -265,7 +265,7 @@ class Responses(Protocol):
                 if call.name not in held or _shared.problem(call) is None
             ),
         ]
-        note = _shared.note(answer, _shared.cut_places(answer.message, answer.cut))
+        note = _shared.extension_field(answer, _shared.cut_places(answer.message, answer.cut))
         response = {**head, **end_of(answer.finish_reason, answer.usage, output), **note}
         self.keep(asked, response, answer.message)
         return response
