@@ -1,10 +1,10 @@
-"""vLLM's engine in this process: forced text as drafts, the share of masks in a step, and budgets that must hold.
+"""vLLM's engine in this process: forced text as drafts, and the share of masks in a step.
 
-    python -m benchmarks engines/engine_steps DATA --models FOLDER [--parts drafts share budgets thinking]
+    python -m benchmarks engines/engine_steps DATA --models FOLDER [--parts drafts share]
         [--calls 24] [--max-tokens 160] [--keep]
 
-``FOLDER`` has the models ``smollm2``, ``noise`` and ``thinking`` of `engine_models.py`. Each engine is started in a
-process of its own, one after the other.
+``FOLDER`` has the model ``smollm2`` of `engine_models.py`. Each engine is started in a process of its own, one after
+the other. A part that is not run stays as it is kept.
 
 - ``drafts``: greedy calls without drafts, with forced text as drafts (``ForcedText``), and with forced text offered as
   drafts (``OfferedText``). The last must write the tokens of the first. In each, every token must be the model's first
@@ -12,59 +12,26 @@ process of its own, one after the other.
   token and the drafts that were accepted.
 - ``share``: JSON of functions' arguments with our masks and with xgrammar's: the time of masks and of accepting tokens,
   as a share of the engine's step. On a CPU, for 16 texts together.
-- ``budgets``: schemas whose validity depends on the text so far, noise at temperature 1, every budget from the
-  shortest answer on: each answer must be valid.
-- ``thinking``: JSON behind reasoning that ends at random places (a bias on ``</think>``). If the reasoning has left as
-  many tokens as the shortest answer has bytes, the answer must be valid.
 """
 
 from __future__ import annotations
 
 import json
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from benchmarks.shared import results_io
 from benchmarks.shared.data import is_valid, rows
 from benchmarks.shared.pool import alone
-from toolgrammar.core import Grammar, Vocabulary
+from benchmarks.shared.results_io import RESULTS, show
+from toolgrammar.core import Vocabulary
 from toolgrammar.tools import ToolSet
 
 DRAFTS = 12
 PROPOSERS = ("ForcedText", "OfferedText")
-BUDGETS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # tokens beyond the shortest answer
-THINKING = (40, 80, 200, 600)
-END_OF_THINKING = "</think>"
-BIAS = 4.5  # noise hardly ever ends its reasoning without
-
-#: Schemas of which the rest depends on what was written.
-DYNAMIC: list[dict[str, Any]] = [
-    {"type": "array", "items": {"enum": ["red", "green", "blue", "grey"]}, "uniqueItems": True, "minItems": 3},
-    {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 40}, "uniqueItems": True, "minItems": 4},
-    {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 3},
-    {
-        "type": "object",
-        "propertyNames": {"pattern": "^[ab]{1,2}$"},
-        "patternProperties": {"^a": {"type": "string", "minLength": 2}, "^b": {"type": "array", "minItems": 2}},
-        "minProperties": 2,
-    },
-    {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "maxLength": 8},
-            "age": {"type": "integer", "minimum": 0, "maximum": 150, "not": {"multipleOf": 10}},
-            "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
-        },
-        "required": ["name", "age", "tags"],
-        "additionalProperties": False,
-    },
-]
 
 
 # -- in the engine's process ---------------------------------------------------------------------------------------
@@ -78,24 +45,13 @@ def sampling(most: int, rule: dict[str, Any], **options: Any) -> Any:
     return SamplingParams(max_tokens=most, structured_outputs=StructuredOutputsParams(**rule), **options)
 
 
-def engine(model: Path, rows: int, length: int, **options: Any) -> Any:
-    """vLLM's engine in this process."""
+def engine(options: SimpleNamespace, backend: str, **more: Any) -> Any:
+    """vLLM's engine in this process, with a backend of structured output."""
     from vllm import LLM
 
-    return LLM(
-        str(model),
-        dtype="float32",
-        max_model_len=length,
-        max_num_seqs=rows,
-        enforce_eager=True,
-        disable_log_stats=False,
-        **options,
-    )
-
-
-def written(made: Any, prompts: list[Any], params: list[Any]) -> list[Any]:
-    """What the engine writes."""
-    return [output.outputs[0] for output in made.generate(prompts, params, use_tqdm=False)]
+    sizes = {"max_model_len": 4096, "max_num_seqs": 16}
+    given = {"dtype": "float32", "enforce_eager": True, "disable_log_stats": False, **sizes, **more}
+    return LLM(str(options.models / "smollm2"), structured_outputs_config={"backend": backend}, **given)
 
 
 def counter(made: Any, name: str) -> float:
@@ -108,26 +64,14 @@ def counter(made: Any, name: str) -> float:
 
 def run_drafts(options: SimpleNamespace, proposer: str) -> dict[str, Any]:
     """Greedy calls; the tokens of each."""
-    drafts = {
-        "method": "custom_class",
-        "model": f"toolgrammar.adapters.vllm.drafts.{proposer}",
-        "num_speculative_tokens": DRAFTS,
-    }
-    made = engine(
-        options.models / "smollm2",
-        16,
-        4096,
-        structured_outputs_config={"backend": "outlines"},
-        **({"speculative_config": drafts} if proposer in PROPOSERS else {}),
-    )
+    drafts = {"method": "custom_class", "model": f"toolgrammar.adapters.vllm.drafts.{proposer}"}
+    more = {"speculative_config": {**drafts, "num_speculative_tokens": DRAFTS}} if proposer in PROPOSERS else {}
+    made = engine(options, "outlines", **more)
     tokenizer = made.get_tokenizer()
     prompts, params = [], []
     for text, tools in requests(options.data, options.calls):
-        prompts.append(
-            tokenizer.apply_chat_template(
-                [{"role": "user", "content": text}], tools=tools, add_generation_prompt=True, tokenize=False
-            )
-        )
+        given = {"tools": tools, "add_generation_prompt": True, "tokenize": False}
+        prompts.append(tokenizer.apply_chat_template([{"role": "user", "content": text}], **given))
         params.append(sampling(options.max_tokens, {"grammar": calls_of(tools)}, temperature=0))
     begin = time.monotonic()
     outputs = made.generate(prompts, params, use_tqdm=False)
@@ -167,7 +111,7 @@ def run_share(options: SimpleNamespace, backend: str) -> dict[str, Any]:
 
         setattr(StructuredOutputManager, name, outer)
 
-    made = engine(options.models / "smollm2", 16, 4096, structured_outputs_config={"backend": backend})
+    made = engine(options, backend)
     timed("grammar_bitmask")
     timed("accept_tokens")
     prompts, params, schemas = [], [], []
@@ -179,7 +123,7 @@ def run_share(options: SimpleNamespace, backend: str) -> dict[str, Any]:
     for attempt in ("first", "again"):
         spent.clear()
         before, begin = counter(made, "vllm:iteration_tokens_total"), time.perf_counter()
-        outputs = written(made, prompts, params)
+        outputs = [output.outputs[0] for output in made.generate(prompts, params, use_tqdm=False)]
         wall = time.perf_counter() - begin
         steps = counter(made, "vllm:iteration_tokens_total") - before
         found[attempt] = {
@@ -195,70 +139,6 @@ def run_share(options: SimpleNamespace, backend: str) -> dict[str, Any]:
     return found
 
 
-def run_budgets(options: SimpleNamespace) -> dict[str, Any]:
-    """Schemas that depend on the text, under every budget."""
-    made = engine(options.models / "noise", 16, 1024, structured_outputs_config={"backend": "outlines"})
-    vocabulary = Vocabulary.from_transformers(made.get_tokenizer())
-    asked = [
-        (schema, shortest(schema, vocabulary) + more, seed)
-        for schema in DYNAMIC
-        for more in BUDGETS
-        for seed in range(4)
-    ]
-    random.Random(1).shuffle(asked)  # different ones in each batch
-    params = [sampling(most, {"json": schema}, temperature=1, seed=seed) for schema, most, seed in asked]
-    counts: Counter[str] = Counter()
-    examples = []
-    for (schema, most, _), output in zip(asked, written(made, ["Hello there"] * len(params), params), strict=True):
-        if not is_valid(schema, output.text):
-            counts["invalid"] += 1
-            examples.append(f"{most} tokens: {output.text[:200]!r} under {json.dumps(schema)[:200]}")
-        else:
-            counts["closed" if "toolgrammar" in str(output.stop_reason) else "valid"] += 1
-    return {
-        "answers": len(asked),
-        **{name: counts[name] for name in ("valid", "closed", "invalid")},
-        "examples": examples,
-    }
-
-
-def run_thinking(options: SimpleNamespace) -> dict[str, Any]:
-    """JSON behind reasoning."""
-    made = engine(
-        options.models / "thinking",
-        16,
-        1024,
-        structured_outputs_config={"backend": "outlines", "reasoning_parser": "qwen3"},
-    )
-    tokenizer = made.get_tokenizer()
-    (end,) = tokenizer.encode(END_OF_THINKING, add_special_tokens=False)
-    vocabulary = Vocabulary.from_transformers(tokenizer)
-    found: dict[str, Any] = {}
-    for most in THINKING:
-        schemas = [schema for schema, _ in zip(cycle(DYNAMIC), range(options.calls * 2), strict=False)]
-        more = {"temperature": 1, "logit_bias": {end: BIAS}, "skip_special_tokens": False}
-        params = [sampling(most, {"json": schema}, seed=seed, **more) for seed, schema in enumerate(schemas)]
-        counts: Counter[str] = Counter()
-        examples = []
-        for schema, output in zip(schemas, written(made, ["<think>"] * len(params), params), strict=True):
-            ids = list(output.token_ids)
-            if end not in ids:
-                counts["reasoning_only"] += 1
-                continue
-            at = ids.index(end) + 1
-            text = tokenizer.decode(ids[at:], skip_special_tokens=True)
-            if is_valid(schema, text):
-                counts["valid"] += 1
-            elif most - at < shortest(schema, vocabulary):
-                counts["too_little_left"] += 1
-            else:
-                counts["invalid"] += 1
-                examples.append(f"{most} tokens, {at} of reasoning: {text[:200]!r} under {json.dumps(schema)[:200]}")
-        names = ("valid", "reasoning_only", "too_little_left", "invalid")
-        found[str(most)] = {"answers": len(schemas), **{name: counts[name] for name in names}, "examples": examples}
-    return found
-
-
 def requests(path: Path, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
     """What users say, and the tools."""
     found = []
@@ -266,12 +146,6 @@ def requests(path: Path, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
         text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
         found.append((text, ToolSet.from_any(given["functions"]).to_openai(closed=True)))
     return found
-
-
-def shortest(schema: Any, vocabulary: Vocabulary) -> int:
-    """Number of bytes of the shortest value, which is no less than its tokens."""
-    grammar = Grammar.from_json_schema(schema, plain_integers=True)
-    return grammar.bind(vocabulary).matcher().shortest_length()
 
 
 # -- around it -----------------------------------------------------------------------------------------------------
@@ -355,34 +229,30 @@ def main(
     data: Path,
     *,
     models: Path,
-    parts: Sequence[str] = ("drafts", "share", "budgets", "thinking"),
+    parts: Sequence[str] = ("drafts", "share"),
     calls: int = 24,
     max_tokens: int = 160,
     keep: bool = False,
 ) -> int:
-    """Measure, print, and fail if a token is not the model's choice, or a text was not valid though it could be.
+    """Measure, print, and fail if a token is not the model's choice.
 
     Args:
         models: a folder with models of `engine_models.py`
-        parts: of drafts, share, budgets and thinking
+        parts: of drafts and share
     """
     options = SimpleNamespace(data=data, models=models, calls=calls, max_tokens=max_tokens)
-    path = results_io.RESULTS / "engine_steps.json"
+    path = RESULTS / "engine_steps.json"
     report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     report.pop("machine", None)
-    for part in parts:
-        if part == "drafts":
-            runs = {name: in_a_process(run_drafts, options, name) for name in ("without", *PROPOSERS)}
-            report[part] = compared(options, runs)
-        elif part == "share":
-            names = {"toolgrammar": "outlines", "xgrammar": "xgrammar"}
-            report[part] = {name: in_a_process(run_share, options, place) for name, place in names.items()}
-        else:
-            report[part] = in_a_process({"budgets": run_budgets, "thinking": run_thinking}[part], options)
-        results_io.show("engine_steps", report, keep=keep)
+    if "drafts" in parts:
+        report["drafts"] = compared(
+            options, {name: in_a_process(run_drafts, options, name) for name in ("without", *PROPOSERS)}
+        )
+    if "share" in parts:
+        backends = {"toolgrammar": "outlines", "xgrammar": "xgrammar"}  # our plug-in takes the place of outlines
+        report["share"] = {name: in_a_process(run_share, options, backend) for name, backend in backends.items()}
+    show("engine_steps", report, keep=keep)
     drafts = {name: run for name, run in report.get("drafts", {}).items() if name != "calls"}
     bad = sum(run["otherwise"] for run in drafts.values())
     bad += sum(run["same_tokens"] < report["drafts"]["calls"] for name, run in drafts.items() if name != "ForcedText")
-    bad += report.get("budgets", {}).get("invalid", 0)
-    bad += sum(one["invalid"] for one in report.get("thinking", {}).values())
     return int(bad > 0)

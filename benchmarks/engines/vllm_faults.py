@@ -32,18 +32,30 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 
-from benchmarks.engines.engine_steps import DYNAMIC, END_OF_THINKING, requests
+from benchmarks.engines.engine_steps import requests
 from benchmarks.shared import results_io
 from benchmarks.shared.data import is_valid
 
 FORMAT = "hermes"
 STEPS = 20_000  # an engine that takes more has lost a request
-JSON_SCHEMA = DYNAMIC[-1]
+END_OF_THINKING = "</think>"
+#: A schema of which the rest depends on what was written.
+JSON_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150, "not": {"multipleOf": 10}},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
 PATTERN = "(ab|cd){3}[0-9]{2,9}"
 FORCED = {"method": "custom_class", "model": "toolgrammar.adapters.vllm.drafts.ForcedText", "num_speculative_tokens": 8}
 OFFERED = {**FORCED, "model": FORCED["model"].replace("Forced", "Offered")}
@@ -164,18 +176,27 @@ class Asked:
         )
 
 
+@dataclass
 class Seen:
-    """What a client got, and what the engine's core sent."""
+    """What a client got, and what the engine's core sent.
 
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.text = ""
-        self.core = 0
-        self.ends = 0
-        self.reason: str | None = None
-        self.stop_reason: Any = None
-        self.aborted = False
-        self.drafts = 0
+    Attributes:
+        tokens: that the client got.
+        core: number of tokens that the core sent.
+        ends: number of times that the request ended.
+        reason: of its end.
+        stop_reason: of its end, by the plug-in or a stop text.
+        aborted: the client left.
+        drafts: number of drafted tokens.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    core: int = 0
+    ends: int = 0
+    reason: str | None = None
+    stop_reason: Any = None
+    aborted: bool = False
+    drafts: int = 0
 
 
 def judge(asked: Asked, seen: Seen, tokenizer: Any, vocabulary: Any, limit: int) -> tuple[str, str | None]:

@@ -212,22 +212,6 @@ def tool_sets(result: Result) -> str:
     return machine_first(result, table((*columns, "mask at the names, us: p50", "p99"), rows))
 
 
-@shows("engine_rows")
-def engine_rows(report: Result) -> str:
-    """Masks of rows under budgets, as the plug-ins fill them."""
-    times = ("median", "mean", "longest")
-    columns: dict[str, Column] = {
-        name: lambda found, name=name: found["first"][name] + found["again"][name] for name in ("texts", "invalid")
-    }
-    rows = [
-        [name, *(each(found) for each in columns.values()),
-         *(found[attempt][time] for attempt in ("first", "again") for time in times)]
-        for name, found in report["batches"].items()
-    ]  # fmt: skip
-    heads = ("first texts, µs a row: median", *times[1:], "again: median", *times[1:])
-    return table(("batch", *columns, *heads), rows)
-
-
 # -- grammars as text, and exports ---------------------------------------------------------------------------------
 
 
@@ -591,7 +575,7 @@ def servers_table(result: Result) -> str:
 
 @shows("engine_steps")
 def engine_steps(report: Result) -> str:
-    """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
+    """vLLM's engine: drafts, and masks in a step, those that were measured."""
     parts = []
     if (found := report.get("drafts")) is not None:
         columns: dict[str, Column] = {
@@ -611,12 +595,6 @@ def engine_steps(report: Result) -> str:
         columns |= {"accepting, ms": "accept_ms", "share": lambda one: f"{one['share']:.2%}"}
         both = {f"{backend}, {attempt}": one for backend, both in found.items() for attempt, one in both.items()}
         parts.append(records(both, columns, "masks"))
-    if (found := report.get("budgets")) is not None:
-        parts.append(records([found], plain("answers", "valid", "closed", "invalid")))
-    if (found := report.get("thinking")) is not None:
-        columns = {**plain("answers", "valid"), "reasoning only": "reasoning_only"}
-        columns |= {"too little left": "too_little_left", "invalid": "invalid"}
-        parts.append(records(found, columns, "max_tokens"))
     return "\n\n".join(parts)
 
 
