@@ -63,8 +63,8 @@ def read_closed(schema: dict[str, Any]) -> None:
 
 def read_requests(protocol: str, schema: dict[str, Any]) -> None:
     """Read requests to the server in one protocol: a schema of the answer, and a tool."""
-    from toolgrammar.adapters.server.asked import Served
     from toolgrammar.adapters.server.protocols import chat_completions, messages, ollama, responses
+    from toolgrammar.adapters.server.served import Served
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.core.testing import ScriptedModel
 

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from .. import _shared
-from .asked import Served
 from .fields import Fields, RequestError
 from .incoming import Incoming
 from .limits import Queue
@@ -22,6 +21,7 @@ from .protocols import lm_studio, messages, ollama, openai_form, responses
 from .protocols.base import Endpoint, Protocol
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .replies import as_json, refused
+from .served import Served
 
 #: Known endpoints of the protocols that this server does not have, and what they do.
 _ABSENT: Mapping[str, str] = {

@@ -26,7 +26,6 @@ from toolgrammar.core.models import Decision, Model
 
 from .._shared.options import policies_of
 from .about import About
-from .asked import Asked, Served
 from .failures import Failure, failure_of
 from .fields import RequestError
 from .incoming import Incoming
@@ -38,6 +37,7 @@ from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
 from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
 from .replies import Streamed, as_json, unless_gone
+from .served import Asked, Served
 from .unused import Told, header, pattern_of
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from toolgrammar.core.basics import EventLoop
 
-from .asked import Served
+from .served import Served
 
 #: Address of the application in its clients; nothing is sent there.
 BASE_URL = "http://toolgrammar.invalid"

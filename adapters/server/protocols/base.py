@@ -10,10 +10,10 @@ from typing import Any
 
 from toolgrammar.core.conversation import Event, Generation
 
-from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields
 from ..rows import Form
+from ..served import Asked, Served
 from . import openai_form
 
 

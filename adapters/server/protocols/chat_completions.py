@@ -23,9 +23,9 @@ from toolgrammar.core.conversation import (
 
 from ... import _shared
 from .. import parts, rows
-from ..asked import Asked, Served
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
+from ..served import Asked, Served
 from . import openai_form
 from .base import Protocol, StreamWriter
 from .chunks import Chunks

@@ -9,8 +9,8 @@ from typing import Any
 from toolgrammar.core.conversation import Event, Finish, TextDelta, TokenWritten, Usage
 
 from ... import _shared
-from ..asked import Asked
 from ..failures import Failure
+from ..served import Asked
 from . import openai_form
 from .base import StreamWriter, frame
 

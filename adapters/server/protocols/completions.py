@@ -17,9 +17,9 @@ from toolgrammar.core.vocabulary import Vocabulary
 
 from ... import _shared
 from .. import parts, rows
-from ..asked import Asked, Served
 from ..fields import Fields, RequestError
 from ..rows import Form
+from ..served import Asked, Served
 from . import openai_form
 from .base import Protocol, StreamWriter
 from .chunks import Chunks

@@ -14,9 +14,9 @@ from typing import Any
 from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Question, Scale, YesNo
 
 from .. import rows
-from ..asked import Served
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
+from ..served import Served
 from . import openai_form
 from .base import Endpoint
 

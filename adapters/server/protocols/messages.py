@@ -30,11 +30,11 @@ from toolgrammar.core.models import Model
 
 from ... import _shared
 from .. import parts, rows
-from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..images import RequestImages
 from ..rows import Choice, Form, Row, Rows
+from ..served import Asked, Served
 from .base import Protocol, StreamWriter, frame
 from .openai_form import new_id
 

@@ -32,10 +32,10 @@ from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
 from .. import parts, rows
-from ..asked import Asked, Served
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from ..rows import Form, Rows
+from ..served import Asked, Served
 from .base import Endpoint, Protocol, StreamWriter, line
 
 #: Options of Ollama, and ours.

@@ -24,8 +24,8 @@ from toolgrammar.core.conversation import (
 
 from ... import _shared
 from .. import parts
-from ..asked import Asked
 from ..failures import Failure
+from ..served import Asked
 from . import openai_form
 from .base import StreamWriter, frame
 

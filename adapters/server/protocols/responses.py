@@ -20,10 +20,10 @@ from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
 from .. import parts, rows
-from ..asked import Asked, Served
 from ..fields import Fields, RequestError, at_field
 from ..images import RequestImages
 from ..rows import Choice, Form, Rows
+from ..served import Asked, Served
 from . import openai_form
 from .base import Protocol, StreamWriter
 from .response_events import SEARCH_CALL, Events, call_item, end_of, head_of, held_names, reasoning_item, text_item

@@ -13,10 +13,10 @@ from openai.types.responses import ResponseToolSearchCall
 
 from toolgrammar.adapters.anthropic import client as anthropic_client
 from toolgrammar.adapters.openai import client as openai_client
-from toolgrammar.adapters.server.asked import Served
 from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
 from toolgrammar.adapters.server.protocols.messages import MESSAGES
 from toolgrammar.adapters.server.protocols.responses import Responses
+from toolgrammar.adapters.server.served import Served
 from toolgrammar.adapters.server.unused import HEADER, pattern_of
 from toolgrammar.core import Message, ToolCall, load_model
 from toolgrammar.core.testing import ScriptedModel
