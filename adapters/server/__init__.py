@@ -7,8 +7,8 @@
     app = create_app("hf:Qwen/Qwen2.5-1.5B-Instruct")  # an ASGI application; `toolgrammar serve` runs it
 
 A field of a request reaches the model, or is an error that names it, in the protocol's own form; none is dropped. The
-folder `protocols` has one module for each protocol, which makes an `asked.Asked` of a request; `app` does the rest. For
-clients in the same process, without a port, see `toolgrammar.adapters.openai`.
+folder `protocols` has one module for each protocol, which makes a `ParsedRequest` of a request; `app` does the rest.
+For clients in the same process, without a port, see `toolgrammar.adapters.openai`.
 """
 
 from __future__ import annotations

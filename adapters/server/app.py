@@ -32,12 +32,12 @@ from .incoming import Incoming
 from .limits import Limits, Queue, Turn
 from .metrics import Metrics
 from .protocols import messages, ollama, responses
-from .protocols.base import Endpoint, Protocol, StreamWriter
+from .protocols.base import Endpoint, ParsedRequest, Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
 from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
 from .replies import Streamed, as_json, unless_gone
-from .served import Asked, Served
+from .served import Served
 from .unused import Told, header, pattern_of
 
 T = TypeVar("T")
@@ -192,55 +192,54 @@ class _Server:
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
         """Answer a request, whole or as a stream."""
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked, headers = await self._asked(protocol, request, record, deadline)
+        parsed, headers = await self._parsed(protocol, request, record, deadline)
         if self._policies is not None:
             policy = self._policies[self._incoming.authorize(request)]
-            asked = replace(asked, params=replace(asked.params, policy=policy))
-        if not 1 <= asked.answers <= self._limits.max_answers:
+            parsed = replace(parsed, params=replace(parsed.params, policy=policy))
+        if not 1 <= parsed.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
-            raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
-        at_once = await self._incoming.read(request, deadline, lambda: protocol.immediate(asked, self._served))
-        if at_once is not None:
+            raise RequestError(f"the number of answers is {parsed.answers}", field="n", hint=hint)
+        if parsed.response is not None:
             self._close(record)
-            return as_json(at_once, headers=headers)
+            return as_json(parsed.response, headers=headers)
         left = round(max(deadline.end - time.monotonic(), 0.0), 3)
-        if asked.params.timeout is None or asked.params.timeout > left:
-            asked = replace(asked, params=replace(asked.params, timeout=left))
-        if asked.stream:
-            events = self._events(asked)
+        if parsed.params.timeout is None or parsed.params.timeout > left:
+            parsed = replace(parsed, params=replace(parsed.params, timeout=left))
+        if parsed.stream:
+            events = self._events(parsed)
             # Before the status is sent: most of what can go wrong does so before the first event.
             try:
                 first = await unless_gone(request, anext(events))
             except ContextOverflowError as error:
                 if not protocol.streams_overflow:
                     raise
-                return self._overflow(protocol, asked, error, record, headers)
+                return self._overflow(protocol, parsed, error, record, headers)
             if self._metrics is not None:
-                self._metrics.first_event(asked.model, time.perf_counter() - record.begin)
-            pieces = self._pieces(protocol.stream(asked), first, events, record)
+                self._metrics.first_event(parsed.model, time.perf_counter() - record.begin)
+            pieces = self._pieces(protocol.stream(parsed), first, events, record)
             return Streamed(pieces, media_type=protocol.media_type, headers=headers)
-        answers = await unless_gone(request, self._answers(asked))
+        answers = await unless_gone(request, self._answers(parsed))
         for answer in answers:
             self._count(record, answer, bool(answer.cut or any(call.cut for call in answer.tool_calls)))
-        response = protocol.whole(asked, answers)
+        response = protocol.whole(parsed, answers)
         self._close(record)
         return as_json(response, headers=headers)
 
     def _overflow(
         self,
         protocol: Protocol,
-        asked: Asked,
+        parsed: ParsedRequest,
         error: ContextOverflowError,
         record: _Record,
         headers: Mapping[str, str],
     ) -> Response:
         """Return the stream of a protocol whose clients know a prompt that is too long by an event alone."""
-        writer = protocol.stream(asked)
+        writer = protocol.stream(parsed)
         pieces = "".join([*writer.begin(), *writer.failure(self._failure(error, record, protocol.names))])
         self._close(record)
         return Response(pieces, headers={**headers, "Cache-Control": "no-cache"}, media_type=protocol.media_type)
 
-    async def _asked(
+    async def _parsed(
         self, protocol: Endpoint, request: Request, record: _Record, deadline: Deadline
     ) -> tuple[Any, dict[str, str]]:
         """Return a request as its protocol reads it, and the header that names its unused fields."""
@@ -249,50 +248,50 @@ class _Server:
 
         def taken() -> tuple[Any, dict[str, str], set[str]]:
             fields = self._served.fields(body, protocol.form)
-            asked = protocol.read(fields, self._served)
-            return asked, header(fields.unused), {pattern_of(path) for path in fields.unused}
+            parsed = protocol.read(fields, self._served)
+            return parsed, header(fields.unused), {pattern_of(path) for path in fields.unused}
 
-        asked, headers, unused = await self._incoming.read(request, deadline, taken)
-        record.model, record.stream = asked.model, asked.stream
+        parsed, headers, unused = await self._incoming.read(request, deadline, taken)
+        record.model, record.stream = parsed.model, parsed.stream
         for words in self._told.new(unused):
             _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
-        return asked, headers
+        return parsed, headers
 
     async def _decide(self, protocol: DecisionProtocol, request: Request, record: _Record) -> Response:
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked, headers = await self._asked(protocol, request, record, deadline)
+        parsed, headers = await self._parsed(protocol, request, record, deadline)
         left = round(max(deadline.end - time.monotonic(), 0.0), 3)
-        model = self._served.model(asked.model)
+        model = self._served.model(parsed.model)
 
         async def decisions() -> dict[str, Decision]:
-            async with self._queues[self._served.own_name(asked.model)].turn():
-                return await model.adecide(asked.state, asked.questions, timeout=left, **asked.options)
+            async with self._queues[self._served.own_name(parsed.model)].turn():
+                return await model.adecide(parsed.state, parsed.questions, timeout=left, **parsed.options)
 
         decided = await unless_gone(request, decisions())
         usage = Usage(prompt_tokens=prompt_tokens(decided))
         record.prompt_tokens = usage.prompt_tokens
         if self._metrics is not None:
-            self._metrics.answer(asked.model, usage, False)
+            self._metrics.answer(parsed.model, usage, False)
         self._close(record)
-        return as_json(protocol.whole(asked, decided), headers=headers)
+        return as_json(protocol.whole(parsed, decided), headers=headers)
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    async def _answers(self, asked: Asked) -> list[Generation]:
+    async def _answers(self, parsed: ParsedRequest) -> list[Generation]:
         """Return all answers to a request."""
-        model = self._served.model(asked.model)
-        async with self._queues[self._served.own_name(asked.model)].turn() as turn:
-            params = [_watched(asked.params_of(index), turn) for index in range(asked.answers)]
-            if asked.answers == 1:
-                return [await model.agenerate(asked.messages, params[0])]
-            return await model.agenerate_batch([asked.messages] * asked.answers, params)
+        model = self._served.model(parsed.model)
+        async with self._queues[self._served.own_name(parsed.model)].turn() as turn:
+            params = [_watched(parsed.params_of(index), turn) for index in range(parsed.answers)]
+            if parsed.answers == 1:
+                return [await model.agenerate(parsed.messages, params[0])]
+            return await model.agenerate_batch([parsed.messages] * parsed.answers, params)
 
-    async def _events(self, asked: Asked) -> AsyncGenerator[tuple[int, Event], None]:
+    async def _events(self, parsed: ParsedRequest) -> AsyncGenerator[tuple[int, Event], None]:
         """Yield the events of all answers, one answer after the other."""
-        model = self._served.model(asked.model)
-        async with self._queues[self._served.own_name(asked.model)].turn() as turn:
-            for index in range(asked.answers):
-                events: Any = model.astream(asked.messages, _watched(asked.params_of(index), turn))
+        model = self._served.model(parsed.model)
+        async with self._queues[self._served.own_name(parsed.model)].turn() as turn:
+            for index in range(parsed.answers):
+                events: Any = model.astream(parsed.messages, _watched(parsed.params_of(index), turn))
                 async with aclosing(events):
                     async for event in events:
                         yield index, event

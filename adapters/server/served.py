@@ -1,13 +1,11 @@
-"""The neutral form of a request, and the models that a server has."""
+"""The models of a server, and the options of requests to them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import OPTIONS, GenerateParams
 from toolgrammar.core.grammar import ConstraintCache
@@ -22,38 +20,6 @@ from .rows import Form
 
 #: Fields of requests that hold texts, images or tokens, in any protocol. Each other one may hold schemas and tools.
 _TEXTS = {"messages", "input", "prompt", "suffix", "system", "instructions", "template", "images", "context"}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One request, whatever its protocol.
-
-    Attributes:
-        model: the name under which the model is served.
-        messages: the conversation.
-        params: how to generate.
-        stream: the answer comes as events.
-        answers: how many answers are asked for, to all texts together.
-        texts: to go on with, if there is no conversation.
-        include_usage: the stream ends with the token counts, in protocols that let the client choose.
-        details: what the protocol's own response repeats of the request.
-    """
-
-    model: str
-    messages: tuple[Message, ...]
-    params: GenerateParams
-    stream: bool = False
-    answers: int = 1
-    texts: tuple[str, ...] = ()
-    include_usage: bool = False
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    def params_of(self, index: int) -> GenerateParams:
-        """Return the options of one of several answers: those to one prompt have seeds of their own."""
-        each = self.answers // max(1, len(self.texts))
-        seed = self.params.seed
-        prefix = self.texts[index // each] if self.texts else self.params.prefix
-        return replace(self.params, seed=seed if seed is None else seed + index % each, prefix=prefix)
 
 
 def _with_schemas(body: Mapping[str, Any]) -> Iterator[Any]:

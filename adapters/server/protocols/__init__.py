@@ -1,6 +1,7 @@
 """Protocols of clients, one module each: reading a request; writing an answer, a stream, an error.
 
-A protocol translates and decides nothing: it makes an `Asked` of a request's fields, and the application does the rest.
+A protocol translates and decides nothing: it makes a `ParsedRequest` of a request's fields, and the application does
+the rest.
 """
 
 from __future__ import annotations

@@ -1,20 +1,56 @@
-"""`Protocol`: what the application needs of a client's protocol."""
+"""`Protocol`: what the application needs of a client's protocol; and `ParsedRequest`, what it makes of a request."""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.conversation import Event, Generation
+from toolgrammar.core.conversation import Event, Generation, Message
+from toolgrammar.core.generation import GenerateParams
 
 from ..failures import Failure
 from ..fields import Fields
 from ..rows import Form
-from ..served import Asked, Served
+from ..served import Served
 from . import openai_form
+
+
+@dataclass(frozen=True)
+class ParsedRequest:
+    """One request, whatever its protocol.
+
+    Attributes:
+        model: the name under which the model is served.
+        messages: the conversation.
+        params: how to generate.
+        stream: the answer comes as events.
+        answers: how many answers are asked for, to all texts together.
+        texts: to go on with, if there is no conversation.
+        include_usage: the stream ends with the token counts, in protocols that let the client choose.
+        details: what the protocol's own response repeats of the request.
+        response: the body of the response, if nothing is to be generated; else None.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    params: GenerateParams
+    stream: bool = False
+    answers: int = 1
+    texts: tuple[str, ...] = ()
+    include_usage: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+    response: Mapping[str, Any] | None = None
+
+    def params_of(self, index: int) -> GenerateParams:
+        """Return the options of one of several answers: those to one prompt have seeds of their own."""
+        each = self.answers // max(1, len(self.texts))
+        seed = self.params.seed
+        prefix = self.texts[index // each] if self.texts else self.params.prefix
+        return replace(self.params, seed=seed if seed is None else seed + index % each, prefix=prefix)
 
 
 class StreamWriter(ABC):
@@ -55,7 +91,7 @@ class Endpoint(ABC):
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Any:
-        """Return a request, read by its form, in a neutral form.
+        """Return a request, read by its form, in the form that all protocols share.
 
         Raises:
             RequestError: a field cannot be met.
@@ -80,19 +116,15 @@ class Protocol(Endpoint):
     streams_overflow = False
 
     @abstractmethod
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request, read by its form, in the neutral form."""
-
-    def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
-        """Return the response to a request for which nothing is generated; None for any other."""
-        return None
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request, read by its form."""
 
     @abstractmethod
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return the response to a request that is not streamed."""
 
     @abstractmethod
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of a streamed response."""
 
 

@@ -25,9 +25,9 @@ from ... import _shared
 from .. import parts, rows
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
-from ..served import Asked, Served
+from ..served import Served
 from . import openai_form
-from .base import Protocol, StreamWriter
+from .base import ParsedRequest, Protocol, StreamWriter
 from .chunks import Chunks
 
 _CALLED: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
@@ -101,8 +101,8 @@ class ChatCompletions(Protocol):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         name = fields["model"]
         model = served.model(name)
         images = served.images(name)
@@ -120,28 +120,28 @@ class ChatCompletions(Protocol):
         include_usage = openai_form.includes_usage(fields)
         params = served.params(name, options, tools, fields["tool_choice"], schema)
         details = {"custom": custom, "vocabulary": None if params.logprobs is None else model.vocabulary}
-        return Asked(
+        return ParsedRequest(
             name, messages, params, fields["stream"], fields["n"], include_usage=include_usage, details=details
         )
 
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a chat completion."""
         choices = [
             {
                 "index": index,
-                "message": _message(answer.message, asked.details["custom"]),
-                "logprobs": _logprobs(_shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)),
+                "message": _message(answer.message, parsed.details["custom"]),
+                "logprobs": _logprobs(_shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text)),
                 "finish_reason": answer.finish_reason,
                 **_shared.extension_field(answer, _shared.cut_places(answer.message, answer.cut)),
             }
             for index, answer in enumerate(answers)
         ]
         usage = openai_form.usage(openai_form.total([answer.usage for answer in answers]))
-        return {**_head(asked, "chat.completion"), "choices": choices, "usage": usage}
+        return {**_head(parsed, "chat.completion"), "choices": choices, "usage": usage}
 
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of chat completion chunks."""
-        return _Chunks(asked)
+        return _Chunks(parsed)
 
 
 CHAT_COMPLETIONS = ChatCompletions()
@@ -162,12 +162,12 @@ def _budget(fields: Fields) -> int | None:
     return budget
 
 
-def _head(asked: Asked, kind: str) -> dict[str, Any]:
+def _head(parsed: ParsedRequest, kind: str) -> dict[str, Any]:
     return {
         "id": openai_form.new_id("chatcmpl-"),
         "object": kind,
         "created": int(time.time()),
-        "model": asked.model,
+        "model": parsed.model,
     }
 
 
@@ -233,8 +233,8 @@ def _logprobs(tokens: list[dict[str, Any]] | None) -> dict[str, Any] | None:
 class _Chunks(Chunks):
     """Writer of chat completion chunks."""
 
-    def __init__(self, asked: Asked) -> None:
-        super().__init__(asked, _head(asked, "chat.completion.chunk"))
+    def __init__(self, parsed: ParsedRequest) -> None:
+        super().__init__(parsed, _head(parsed, "chat.completion.chunk"))
         self._is_custom = False  # the present call
 
     def _first(self) -> Iterable[str]:
@@ -253,7 +253,7 @@ class _Chunks(Chunks):
         if isinstance(event, ReasoningDelta):
             yield self._delta(reasoning_content=event.text)
         elif isinstance(event, CallStart):
-            self._is_custom = event.name in self._asked.details["custom"]
+            self._is_custom = event.name in self._parsed.details["custom"]
             if not self._is_custom:
                 yield self._call(event.index, "", {"id": event.id, "type": "function"}, {"name": event.name})
         elif isinstance(event, ArgumentsDelta):

@@ -10,21 +10,20 @@ from toolgrammar.core.conversation import Event, Finish, TextDelta, TokenWritten
 
 from ... import _shared
 from ..failures import Failure
-from ..served import Asked
 from . import openai_form
-from .base import StreamWriter, frame
+from .base import ParsedRequest, StreamWriter, frame
 
 
 class Chunks(StreamWriter):
     """Writer of chunks.
 
     Args:
-        asked: the request.
+        parsed: the request.
         head: what every chunk begins with.
     """
 
-    def __init__(self, asked: Asked, head: Mapping[str, Any]) -> None:
-        self._asked = asked
+    def __init__(self, parsed: ParsedRequest, head: Mapping[str, Any]) -> None:
+        self._parsed = parsed
         self._head = head
         self._cut: list[str] = []  # places in the calls of the answer so far
         self._index = -1
@@ -35,7 +34,7 @@ class Chunks(StreamWriter):
         """Return the chunks of one event."""
         if index != self._index:
             self._index, self._cut = index, []
-            self._tokens = _shared.TextTokens(self._asked.details["vocabulary"])
+            self._tokens = _shared.TextTokens(self._parsed.details["vocabulary"])
             yield from self._first()
         if isinstance(event, TokenWritten):
             self._tokens.add(event)
@@ -49,7 +48,7 @@ class Chunks(StreamWriter):
 
     def end(self) -> Iterable[str]:
         """Return the token counts, if they are wanted, and the end mark."""
-        if self._asked.include_usage:
+        if self._parsed.include_usage:
             yield frame({**self._head, "choices": [], "usage": self._usage(self._usages)})
         yield frame("[DONE]")
 
@@ -80,5 +79,5 @@ class Chunks(StreamWriter):
     def _chunk(self, reason: str | None = None, **fields: Any) -> str:
         """Return a chunk of the present answer."""
         choice = {"index": self._index, "logprobs": None, "finish_reason": reason, **fields}
-        counts = {"usage": None} if self._asked.include_usage else {}
+        counts = {"usage": None} if self._parsed.include_usage else {}
         return frame({**self._head, "choices": [choice], **counts})

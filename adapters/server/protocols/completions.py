@@ -19,9 +19,9 @@ from ... import _shared
 from .. import parts, rows
 from ..fields import Fields, RequestError
 from ..rows import Form
-from ..served import Asked, Served
+from ..served import Served
 from . import openai_form
-from .base import Protocol, StreamWriter
+from .base import ParsedRequest, Protocol, StreamWriter
 from .chunks import Chunks
 
 #: The token budget of a request that gives none, as in OpenAI's.
@@ -53,8 +53,8 @@ class Completions(Protocol):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         name = fields["model"]
         model = served.model(name)
         if not isinstance(model, LocalModel):
@@ -75,26 +75,26 @@ class Completions(Protocol):
         include_usage = openai_form.includes_usage(fields)
         params = served.params(name, options, schema=schema)
         details = {"echoes": fields["echo"], "vocabulary": None if count is None else model.vocabulary}
-        return Asked(name, (), params, fields["stream"], answers * len(texts), texts, include_usage, details)
+        return ParsedRequest(name, (), params, fields["stream"], answers * len(texts), texts, include_usage, details)
 
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a completion."""
-        vocabulary = asked.details["vocabulary"]
+        vocabulary = parsed.details["vocabulary"]
         choices = [
             {
                 "index": index,
-                "text": _before(asked, index) + answer.text,
+                "text": _before(parsed, index) + answer.text,
                 "logprobs": _logprobs(_shared.text_tokens(vocabulary, answer.tokens, answer.text), 0),
                 "finish_reason": answer.finish_reason,
                 **_shared.extension_field(answer, answer.cut),
             }
             for index, answer in enumerate(answers)
         ]
-        return {**_head(asked), "choices": choices, "usage": _usage(asked, [answer.usage for answer in answers])}
+        return {**_head(parsed), "choices": choices, "usage": _usage(parsed, [answer.usage for answer in answers])}
 
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of completion chunks."""
-        return _Chunks(asked)
+        return _Chunks(parsed)
 
 
 COMPLETIONS = Completions()
@@ -130,23 +130,23 @@ def _text_of(ids: Any, path: str, vocabulary: Vocabulary) -> str:
         raise RequestError(f"{path} ends inside a character", field=path, hint="give the text") from None
 
 
-def _before(asked: Asked, index: int) -> str:
+def _before(parsed: ParsedRequest, index: int) -> str:
     """Return the text that comes before an answer: its prompt, if it is echoed."""
-    return asked.params_of(index).prefix if asked.details["echoes"] else ""
+    return parsed.params_of(index).prefix if parsed.details["echoes"] else ""
 
 
-def _head(asked: Asked) -> dict[str, Any]:
+def _head(parsed: ParsedRequest) -> dict[str, Any]:
     return {
         "id": openai_form.new_id("cmpl-"),
         "object": "text_completion",
         "created": int(time.time()),
-        "model": asked.model,
+        "model": parsed.model,
     }
 
 
-def _usage(asked: Asked, counts: Sequence[Usage]) -> dict[str, Any]:
+def _usage(parsed: ParsedRequest, counts: Sequence[Usage]) -> dict[str, Any]:
     """Return the counts of all answers; a prompt with several answers counts once."""
-    each = asked.answers // len(asked.texts)
+    each = parsed.answers // len(parsed.texts)
     prompts = [openai_form.total(counts[first : first + each]) for first in range(0, len(counts), each)]
     return openai_form.usage(sum(prompts, Usage()))
 
@@ -185,13 +185,13 @@ def _name(token: Mapping[str, Any]) -> str:
 class _Chunks(Chunks):
     """Writer of completion chunks."""
 
-    def __init__(self, asked: Asked) -> None:
-        super().__init__(asked, _head(asked))
+    def __init__(self, parsed: ParsedRequest) -> None:
+        super().__init__(parsed, _head(parsed))
         self._size = 0  # of the answer so far, in characters
 
     def _first(self) -> Iterable[str]:
         self._size = 0
-        if before := _before(self._asked, self._index):
+        if before := _before(self._parsed, self._index):
             yield self._chunk(text=before)
 
     def _text(self, text: str, tokens: list[dict[str, Any]] | None) -> str:
@@ -202,4 +202,4 @@ class _Chunks(Chunks):
         return self._chunk(reason, text="", **note)
 
     def _usage(self, counts: Sequence[Usage]) -> dict[str, Any]:
-        return _usage(self._asked, counts)
+        return _usage(self._parsed, counts)

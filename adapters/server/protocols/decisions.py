@@ -22,7 +22,7 @@ from .base import Endpoint
 
 
 @dataclass(frozen=True)
-class AskedDecisions:
+class ParsedDecisions:
     """One request for decisions, whatever its protocol.
 
     Attributes:
@@ -46,11 +46,11 @@ class DecisionProtocol(Endpoint):
     """One endpoint for decisions."""
 
     @abstractmethod
-    def read(self, fields: Fields, served: Served) -> AskedDecisions:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedDecisions:
+        """Return a request."""
 
     @abstractmethod
-    def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return the response."""
 
 
@@ -113,8 +113,8 @@ class Decisions(DecisionProtocol):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> AskedDecisions:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedDecisions:
+        """Return a request."""
         name = _model(fields, served)
         state = _input(fields)
         options = _options(fields)
@@ -131,14 +131,14 @@ class Decisions(DecisionProtocol):
             questions[key], details[key] = question, (own, values)
         with at_field("questions"):
             Decides.check_questions(questions)
-        return AskedDecisions(name, state, questions, options, details)
+        return ParsedDecisions(name, state, questions, options, details)
 
-    def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return a decision."""
         answers = []
         for key, one in decisions.items():
-            name, values = asked.details[key]
-            answers.append(_answer(name, values, asked.questions[key], one))
+            name, values = parsed.details[key]
+            answers.append(_answer(name, values, parsed.questions[key], one))
         tokens = prompt_tokens(decisions)
         usage = {
             "input_tokens": tokens,
@@ -147,7 +147,7 @@ class Decisions(DecisionProtocol):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": tokens,
         }
-        return {"model": asked.model, "answers": answers, "usage": usage}
+        return {"model": parsed.model, "answers": answers, "usage": usage}
 
 
 _MEANINGS = Form({"true": rows.ANY, "false": rows.ANY}, exact=True)
@@ -176,8 +176,8 @@ class SystemOne(DecisionProtocol):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> AskedDecisions:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedDecisions:
+        """Return a request."""
         name = _model(fields, served)
         options = _options(fields)
         questions: dict[str, Question] = {}
@@ -188,15 +188,15 @@ class SystemOne(DecisionProtocol):
                 Decides.check_question(key, questions[key])
         with at_field("questions"):
             Decides.check_questions(questions)
-        return AskedDecisions(name, fields["state"], questions, options, details)
+        return ParsedDecisions(name, fields["state"], questions, options, details)
 
-    def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return answers by the names of the questions."""
         answers = {
-            key: _system_one_answer(asked.questions[key], asked.details[key], one) for key, one in decisions.items()
+            key: _system_one_answer(parsed.questions[key], parsed.details[key], one) for key, one in decisions.items()
         }
         usage = {"input_tokens": prompt_tokens(decisions), "output_tokens": 0}
-        return {"model": asked.model, "answers": answers, "usage": usage}
+        return {"model": parsed.model, "answers": answers, "usage": usage}
 
 
 DECISIONS, SYSTEM_ONE = Decisions(), SystemOne()

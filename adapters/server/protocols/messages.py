@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
@@ -34,8 +35,8 @@ from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from ..images import RequestImages
 from ..rows import Choice, Form, Row, Rows
-from ..served import Asked, Served
-from .base import Protocol, StreamWriter, frame
+from ..served import Served
+from .base import ParsedRequest, Protocol, StreamWriter, frame
 from .openai_form import new_id
 
 _KINDS: Mapping[int, str] = {
@@ -176,8 +177,8 @@ class Messages(Protocol):
     form = Form({**_ROWS, "max_tokens": rows.COUNT(needed=True)})
     names = MappingProxyType({"stop": "stop_sequences", "schema": "output_config.format"})
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         name = fields["model"]
         model = served.model(name)
         messages, prefix = _conversation(fields, served.images(name))
@@ -194,14 +195,10 @@ class Messages(Protocol):
             "prefix": prefix or None,
         }
         params = served.params(name, options, tools, choice, schema)
-        known: Any = params.tools
-        stream = fields["stream"]
-        details = (
-            {"input_tokens": _shared.count_tokens(model, messages, known, params.tools_in_prompt)} if stream else {}
-        )
-        return Asked(name, messages, params, stream, details=details)
+        parsed = ParsedRequest(name, messages, params, fields["stream"])
+        return replace(parsed, details={"input_tokens": _input_tokens(model, parsed)}) if parsed.stream else parsed
 
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a message. A call that the token budget cut is left out: clients run what they see."""
         (answer,) = answers
         content: list[dict[str, Any]] = []
@@ -216,16 +213,16 @@ class Messages(Protocol):
         ]
         cut = _shared.cut_places(answer.message, answer.cut)
         return {
-            **_head(asked.model),
+            **_head(parsed.model),
             "content": content,
             **_stop(answer),
             "usage": {**_usage(answer.usage), "output_tokens": answer.usage.completion_tokens},
             **_shared.extension_field(answer, cut),
         }
 
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of message events."""
-        return _Events(asked)
+        return _Events(parsed)
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Anthropic's form."""
@@ -241,15 +238,19 @@ class CountTokens(Messages):
     summary = "Count the tokens of a prompt"
     form = Form(_ROWS)
 
-    def immediate(self, asked: Asked, served: Served) -> dict[str, Any]:
-        """Return the number of tokens."""
-        model = served.model(asked.model)
-        tools: Any = asked.params.tools
-        return {"input_tokens": _shared.count_tokens(model, asked.messages, tools, asked.params.tools_in_prompt)}
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request whose response is the number of its tokens."""
+        parsed = super().read(fields, served)
+        return replace(parsed, response={"input_tokens": _input_tokens(served.model(parsed.model), parsed)})
 
 
 MESSAGES = Messages()
 COUNT_TOKENS = CountTokens()
+
+
+def _input_tokens(model: Model, parsed: ParsedRequest) -> int:
+    tools: Any = parsed.params.tools
+    return _shared.count_tokens(model, parsed.messages, tools, parsed.params.tools_in_prompt)
 
 
 def models_of(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -409,16 +410,16 @@ class _Events(StreamWriter):
     A call comes when it is whole: clients read what is there of a call that the token budget cut, and run it.
     """
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, parsed: ParsedRequest) -> None:
+        self._parsed = parsed
         self._open: str | None = None
         self._index = -1
         self._cut: list[str] = []
 
     def begin(self) -> Iterable[str]:
         """Return the message without content."""
-        usage = {**_usage(Usage(prompt_tokens=self._asked.details["input_tokens"])), "output_tokens": 0}
-        yield self._frame("message_start", message={**_head(self._asked.model), "usage": usage})
+        usage = {**_usage(Usage(prompt_tokens=self._parsed.details["input_tokens"])), "output_tokens": 0}
+        yield self._frame("message_start", message={**_head(self._parsed.model), "usage": usage})
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return what one event becomes."""

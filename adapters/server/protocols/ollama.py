@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
@@ -35,8 +36,8 @@ from .. import parts, rows
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from ..rows import Form, Rows
-from ..served import Asked, Served
-from .base import Endpoint, Protocol, StreamWriter, line
+from ..served import Served
+from .base import Endpoint, ParsedRequest, Protocol, StreamWriter, line
 
 #: Options of Ollama, and ours.
 _OPTIONS = {
@@ -113,21 +114,21 @@ class Chat(Protocol):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         model = served.model(fields["model"])
         images = served.images(fields["model"])
         messages = tuple(images.checked(_read_message(one), one.path("images")) for one in fields["messages"])
-        return self._asked(fields, served, messages, parts.tools_of(fields, model))
+        return self._parsed(fields, served, messages, parts.tools_of(fields, model))
 
-    def _asked(
+    def _parsed(
         self,
         fields: Fields,
         served: Served,
         messages: tuple[Message, ...],
         tools: Sequence[dict[str, Any]] = (),
         prefix: str | None = None,
-    ) -> Asked:
+    ) -> ParsedRequest:
         """Return a request with the fields that both endpoints have."""
         name = fields["model"]
         model = served.model(name)
@@ -148,9 +149,9 @@ class Chat(Protocol):
         params = served.params(name, options, tools, fields["tool_choice"], schema)
         vocabulary = None if params.logprobs is None else model.vocabulary
         details = {"begin": time.monotonic_ns(), "vocabulary": vocabulary}
-        return Asked(name, messages, params, fields["stream"], details=details)
+        return ParsedRequest(name, messages, params, fields["stream"], details=details)
 
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response. A call that the token budget cut is left out: clients run what they see."""
         (answer,) = answers
         message: dict[str, Any] = {"content": answer.text}
@@ -160,18 +161,18 @@ class Chat(Protocol):
         if calls:
             message["tool_calls"] = calls
         cut = _shared.cut_places(answer.message, answer.cut)
-        end = _end(asked, answer.finish_reason, answer, cut)
-        told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)
-        return {**_head(asked), **self.said(message), **({} if told is None else {"logprobs": told}), **end}
+        end = _end(parsed, answer.finish_reason, answer, cut)
+        told = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text)
+        return {**_head(parsed), **self.said(message), **({} if told is None else {"logprobs": told}), **end}
 
     @staticmethod
     def said(message: dict[str, Any]) -> dict[str, Any]:
         """Return a piece of a message, or the whole of it, as the endpoint has it."""
         return {"message": {"role": "assistant", **message}}
 
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of lines."""
-        return _Lines(asked, self.said)
+        return _Lines(parsed, self.said)
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Ollama's form; of a prompt that is too long in its runner's words, which clients know."""
@@ -198,25 +199,24 @@ class Generate(Chat):
         }
     )
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         model = served.model(fields["model"])
         prompt, system, images = fields["prompt"], fields["system"], _images(fields)
+        messages: tuple[Message, ...] = ()
         if fields["raw"]:
             if system or images or not isinstance(model, LocalModel):
                 what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"
                 raise RequestError(what, field="raw", hint="leave raw out")
-            return self._asked(fields, served, (), prefix=prompt or None)
-        content = _content(prompt, images)
-        message = served.images(fields["model"]).checked(Message("user", content), "images")
-        messages = (*([Message("system", system)] if system else []), message)
-        return self._asked(fields, served, messages if prompt or images else ())
-
-    def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
-        """Return what a request without a prompt gets: it asks for the model to be loaded, which it is."""
-        if asked.messages or asked.params.prefix:
-            return None
-        return {**_head(asked), "response": "", "done": True, "done_reason": "load"}
+        elif prompt or images:
+            message = served.images(fields["model"]).checked(Message("user", _content(prompt, images)), "images")
+            messages = (*([Message("system", system)] if system else []), message)
+        parsed = self._parsed(fields, served, messages, prefix=(prompt or None) if fields["raw"] else None)
+        if parsed.messages or parsed.params.prefix:
+            return parsed
+        # A request without a prompt asks for the model to be loaded, which it is.
+        loaded = {**_head(parsed), "response": "", "done": True, "done_reason": "load"}
+        return replace(parsed, response=loaded)
 
     @staticmethod
     def said(message: dict[str, Any]) -> dict[str, Any]:
@@ -272,16 +272,16 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def _head(asked: Asked) -> dict[str, Any]:
-    return {"model": asked.model, "created_at": _now()}
+def _head(parsed: ParsedRequest) -> dict[str, Any]:
+    return {"model": parsed.model, "created_at": _now()}
 
 
-def _end(asked: Asked, reason: str, end: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
+def _end(parsed: ParsedRequest, reason: str, end: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
     """Return how an answer ended; durations are in nanoseconds."""
     return {
         "done": True,
         "done_reason": "length" if reason == "length" else "stop",
-        "total_duration": time.monotonic_ns() - asked.details["begin"],
+        "total_duration": time.monotonic_ns() - parsed.details["begin"],
         "prompt_eval_count": end.usage.prompt_tokens,
         "eval_count": end.usage.completion_tokens,
         **_shared.extension_field(end, cut),
@@ -340,11 +340,11 @@ def _read_message(fields: Fields) -> Message:
 class _Lines(StreamWriter):
     """Writer of lines of JSON; a call comes when it is whole, as Ollama's own do."""
 
-    def __init__(self, asked: Asked, said: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._asked = asked
+    def __init__(self, parsed: ParsedRequest, said: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._parsed = parsed
         self._said = said
         self._cut: list[str] = []
-        self._tokens = _shared.TextTokens(asked.details["vocabulary"])
+        self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the line of one event."""
@@ -360,11 +360,11 @@ class _Lines(StreamWriter):
             if _shared.problem(event.call) is None:
                 yield self._line({"content": "", "tool_calls": [_call(event.call)]})
         elif isinstance(event, Finish):
-            yield self._line({"content": ""}, _end(self._asked, event.reason, event, [*event.cut, *self._cut]))
+            yield self._line({"content": ""}, _end(self._parsed, event.reason, event, [*event.cut, *self._cut]))
 
     def failure(self, failure: Failure) -> Iterable[str]:
         """Return the error."""
         yield line(CHAT.error(failure))
 
     def _line(self, message: dict[str, Any], end: Any = ()) -> str:
-        return line({**_head(self._asked), **self._said(message), **(dict(end) or {"done": False})})
+        return line({**_head(self._parsed), **self._said(message), **(dict(end) or {"done": False})})

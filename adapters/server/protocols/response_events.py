@@ -25,9 +25,8 @@ from toolgrammar.core.conversation import (
 from ... import _shared
 from .. import parts
 from ..failures import Failure
-from ..served import Asked
 from . import openai_form
-from .base import StreamWriter, frame
+from .base import ParsedRequest, StreamWriter, frame
 
 #: The call of a search of deferred tools that the client runs.
 SEARCH_CALL = "tool_search_call"
@@ -38,20 +37,20 @@ def _sealed(text: str) -> str:
     return base64.b64encode(text.encode("utf-8", "replace")).decode()
 
 
-def held_names(asked: Asked) -> Collection[str]:
+def held_names(parsed: ParsedRequest) -> Collection[str]:
     """Return the names of the tools whose calls come when they are whole, or not at all."""
-    return {*asked.details["custom"], asked.details["searches"]}
+    return {*parsed.details["custom"], parsed.details["searches"]}
 
 
-def head_of(asked: Asked) -> dict[str, Any]:
+def head_of(parsed: ParsedRequest) -> dict[str, Any]:
     """Return what a response has before its answer."""
     return {
         "id": openai_form.new_id("resp_"),
         "object": "response",
         "created_at": int(time.time()),
-        "model": asked.model,
+        "model": parsed.model,
         "error": None,
-        **asked.details["echo"],
+        **parsed.details["echo"],
     }
 
 
@@ -123,23 +122,23 @@ class Events(StreamWriter):
     """Writer of response events. One item is open at a time.
 
     Args:
-        asked: the request.
+        parsed: the request.
         keep: keeps the response when it is whole.
     """
 
-    def __init__(self, asked: Asked, keep: Callable[[Asked, dict[str, Any], Message], None]) -> None:
-        self._asked = asked
+    def __init__(self, parsed: ParsedRequest, keep: Callable[[ParsedRequest, dict[str, Any], Message], None]) -> None:
+        self._parsed = parsed
         self._keep = keep
-        self._head = head_of(asked)
+        self._head = head_of(parsed)
         self._built = MessageBuilder()
         self._output: list[dict[str, Any]] = []
         self._number = -1
-        self._tokens = _shared.TextTokens(asked.details["vocabulary"])
+        self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
         self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
         self._kind = ""  # of the open item
         self._id = ""
         self._text = ""
-        self._held = held_names(asked)
+        self._held = held_names(parsed)
         self._is_held = False  # the open call
 
     def begin(self) -> Iterable[str]:
@@ -166,7 +165,7 @@ class Events(StreamWriter):
             if self._is_held:
                 return  # it comes when it is whole, or not at all
             item = {
-                **call_item(self._id, ToolCall(event.id, event.name, {}, raw=""), self._asked.details),
+                **call_item(self._id, ToolCall(event.id, event.name, {}, raw=""), self._parsed.details),
                 "status": "in_progress",
             }
             yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
@@ -174,7 +173,7 @@ class Events(StreamWriter):
             if not self._is_held:
                 yield self._inner("response.function_call_arguments.delta", delta=event.text)
         elif isinstance(event, CallEnd):
-            item = call_item(self._id, event.call, self._asked.details)
+            item = call_item(self._id, event.call, self._parsed.details)
             if self._is_held:
                 yield from self._held_call(item, _shared.problem(event.call) is None)
                 return
@@ -189,7 +188,7 @@ class Events(StreamWriter):
             cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **end_of(event.reason, event.usage, self._output)}
             response |= _shared.extension_field(event, cut)
-            self._keep(self._asked, response, message)
+            self._keep(self._parsed, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 
     def failure(self, failure: Failure) -> Iterable[str]:
@@ -252,7 +251,7 @@ class Events(StreamWriter):
         yield from self._done(
             text_item(self._id, self._text, status, logprobs=self._told)
             if is_text
-            else reasoning_item(self._id, self._text, status, seals=self._asked.details["seals"])
+            else reasoning_item(self._id, self._text, status, seals=self._parsed.details["seals"])
         )
 
     def _done(self, item: dict[str, Any]) -> Iterable[str]:

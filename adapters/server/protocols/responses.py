@@ -23,9 +23,9 @@ from .. import parts, rows
 from ..fields import Fields, RequestError, at_field
 from ..images import RequestImages
 from ..rows import Choice, Form, Rows
-from ..served import Asked, Served
+from ..served import Served
 from . import openai_form
-from .base import Protocol, StreamWriter
+from .base import ParsedRequest, Protocol, StreamWriter
 from .response_events import SEARCH_CALL, Events, call_item, end_of, head_of, held_names, reasoning_item, text_item
 from .response_memory import Kept, Memory
 
@@ -187,8 +187,8 @@ class Responses(Protocol):
     def __init__(self, memory: Memory | None = None) -> None:
         self._memory = memory or Memory()
 
-    def read(self, fields: Fields, served: Served) -> Asked:
-        """Return a request in the neutral form."""
+    def read(self, fields: Fields, served: Served) -> ParsedRequest:
+        """Return a request."""
         model_name = fields["model"]
         model = served.model(model_name)
         previous = fields["previous_response_id"]
@@ -244,15 +244,15 @@ class Responses(Protocol):
             "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
         }
-        return Asked(model_name, messages, params, fields["stream"], details=details)
+        return ParsedRequest(model_name, messages, params, fields["stream"], details=details)
 
-    def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
+    def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response."""
         (answer,) = answers
-        head = head_of(asked)
-        held = held_names(asked)
-        told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
-        thoughts, seals = answer.message.reasoning, asked.details["seals"]
+        head = head_of(parsed)
+        held = held_names(parsed)
+        told = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text) or []
+        thoughts, seals = answer.message.reasoning, parsed.details["seals"]
         is_cut = answer.finish_reason == "length" and not answer.tool_calls
         last = "incomplete" if is_cut else "completed"
         status = "completed" if answer.text else last
@@ -260,19 +260,19 @@ class Responses(Protocol):
             *([reasoning_item(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
             *([text_item(openai_form.new_id("msg_"), answer.text, last, told)] if answer.text else []),
             *(
-                call_item(openai_form.new_id("fc_"), call, asked.details)
+                call_item(openai_form.new_id("fc_"), call, parsed.details)
                 for call in answer.tool_calls
                 if call.name not in held or _shared.problem(call) is None
             ),
         ]
         note = _shared.extension_field(answer, _shared.cut_places(answer.message, answer.cut))
         response = {**head, **end_of(answer.finish_reason, answer.usage, output), **note}
-        self.keep(asked, response, answer.message)
+        self.keep(parsed, response, answer.message)
         return response
 
-    def stream(self, asked: Asked) -> StreamWriter:
+    def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of response events."""
-        return Events(asked, self.keep)
+        return Events(parsed, self.keep)
 
     def find(self, name: str) -> Mapping[str, Any]:
         """Return a response that is kept.
@@ -291,10 +291,12 @@ class Responses(Protocol):
         self._memory.forget(name)
         return {"id": name, "object": "response", "deleted": True}
 
-    def keep(self, asked: Asked, response: dict[str, Any], message: Message) -> None:
+    def keep(self, parsed: ParsedRequest, response: dict[str, Any], message: Message) -> None:
         """Keep the conversation with its answer, unless the request asks not to."""
-        if asked.details["kept"] is not None:
-            self._memory.keep(response["id"], Kept((*asked.details["kept"], message), response, asked.details["found"]))
+        if parsed.details["kept"] is not None:
+            self._memory.keep(
+                response["id"], Kept((*parsed.details["kept"], message), response, parsed.details["found"])
+            )
 
 
 # -- requests ------------------------------------------------------------------------------------------------------
