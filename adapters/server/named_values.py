@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from toolgrammar.core.errors import InvalidSchemaError, Place
-from toolgrammar.core.json import escape
-from toolgrammar.core.live import Values
+from toolgrammar.core.json import resolve_local
+from toolgrammar.core.live import LiveSchema, Values
+from toolgrammar.core.schema import KEYWORDS
 
 from .fields import RequestError
 
-#: Keywords whose values are data, not schemas.
-_DATA = ("const", "default", "enum", "examples")
-
 
 class NamedValues:
-    """Values by name. A client sends names only, so it decides what is asked, and not what runs.
+    """Values by name. A client sends names only, so it decides which callable runs, and not what that does.
 
     Args:
         values: for each name a callable or a `Values`, or a list of values that never change.
@@ -26,67 +25,62 @@ class NamedValues:
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = {name: _values(name, one) for name, one in values.items()}
+        self._values = {name: _values(name, source) for name, source in values.items()}
 
-    def bound(self, schema: Any, place: Place) -> Any:
-        """Return a schema in which the names are those of this process; the same object if it has none.
+    def bound(self, schema: Any, tool: str | None = None) -> Any:
+        """Return a client's schema with the names that the values have in this process; the same object without names.
 
         Args:
-            schema: of a client.
-            place: where it stands in the request: the tool.
+            schema: the schema.
+            tool: the tool of which it has the arguments; None: it is of the answer.
 
         Raises:
             RequestError: a name is not known.
         """
-        unknown = next(self._unknown(schema, ""), None)
-        if unknown is not None:
-            name, pointer = unknown
-            names = ", ".join(map(repr, self._values)) or "none: its operator gives them (toolgrammar serve --values)"
-            where = Place(tool=place.tool, pointer=pointer)
-            field = "schema" if place.tool is None else "tools"
-            raise RequestError(
-                f"{Values.KEYWORD} names values that this server does not have: {name!r} ({where})",
-                field=field,
-                hint=f"it has {names}",
-            )
-        return self._bound(schema)
+        live = LiveSchema(schema)
+        if not live.has_values:
+            return schema
+        unknown: set[str] = set()
 
-    def _unknown(self, part: Any, at: str) -> Iterator[tuple[str, str]]:
-        """Yield the unknown names in a schema, with their pointers."""
-        if isinstance(part, list):
-            for index, inner in enumerate(part):
-                yield from self._unknown(inner, f"{at}/{index}")
-        elif isinstance(part, Mapping):
-            for key, inner in part.items():
-                if key != Values.KEYWORD and key not in _DATA:
-                    yield from self._unknown(inner, f"{at}/{escape(str(key))}")
+        def bind(part: dict[str, Any]) -> dict[str, Any]:
             name = _name(part.get(Values.KEYWORD))
-            if name is not None and name not in self._values and Values.named(name) is None:
-                yield name, f"{at}/{Values.KEYWORD}"
-
-    def _bound(self, part: Any) -> Any:
-        if isinstance(part, list):
-            return [self._bound(inner) for inner in part]
-        if not isinstance(part, Mapping):
+            if name in self._values:
+                return {**part, Values.KEYWORD: _mark(part[Values.KEYWORD], self._values[name])}
+            if name is not None and Values.named(name) is None:
+                unknown.add(name)
             return part
-        made = {key: self._bound(inner) if key != Values.KEYWORD else inner for key, inner in part.items()}
-        values = self._values.get(_name(part.get(Values.KEYWORD)) or "")
-        if values is not None:
-            said = part[Values.KEYWORD] if isinstance(part[Values.KEYWORD], Mapping) else {}
-            mark = {**said, **values.mark(values.name)}
-            added = said.get("after") or []
-            if not isinstance(added, list) or not all(isinstance(name, str) for name in added):
-                mark["after"] = added  # the reader of the schema refuses it
-            elif values.after is not None:  # the operator knows what the callable reads, and the client may add to it
-                mark["after"] = list(dict.fromkeys([*values.after, *added]))
-            made[Values.KEYWORD] = mark
-        return made
+
+        result = KEYWORDS.map_schemas(schema, bind)
+        if unknown:
+            found = ((_name(resolve_local(schema, f"#{quote(at)}")), at) for at in live.places(in_grammar=True))
+            name, pointer = next((name, pointer) for name, pointer in found if name in unknown)
+            known = ", ".join(map(repr, self._values)) or "none: its operator gives them (toolgrammar serve --values)"
+            raise RequestError(
+                f"{Values.KEYWORD} names values that this server does not have: {name!r} "
+                f"({Place(tool=tool, pointer=pointer)})",
+                field="schema" if tool is None else "tools",
+                hint=f"it has {known}",
+            )
+        return result
 
 
 def _name(mark: Any) -> str | None:
     """Return the name in a value of ``x-values``; None if it has none, which the reader of the schema says."""
     source = mark.get("source") if isinstance(mark, Mapping) else mark
     return source if isinstance(source, str) else None
+
+
+def _mark(given: Any, values: Values) -> dict[str, Any]:
+    """Return the value of ``x-values`` for the operator's values, with what the client gave.
+
+    The operator knows what the callable reads (``after``), and the client may add to it.
+    """
+    given = given if isinstance(given, Mapping) else {}
+    mark = {**given, **values.mark(values.name)}
+    added = given.get("after") or []
+    if not isinstance(added, list) or not all(isinstance(name, str) for name in added):
+        return {**mark, "after": added}  # the reader of the schema refuses it
+    return mark if values.after is None else {**mark, "after": list(dict.fromkeys([*values.after, *added]))}
 
 
 def _values(name: str, source: Any) -> Values:

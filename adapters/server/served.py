@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import OPTIONS, GenerateParams
 from toolgrammar.core.grammar import ConstraintCache
 from toolgrammar.core.models import Model, load_model
@@ -164,14 +163,14 @@ class Served:
         params = _shared.generation_params({**own, **given})
         with at_field("tool_choice"):
             _shared.tool_choice(choice, [*map(_shared.tool_name, tools)])
-        schema = self._values.bound(schema, Place())
+        schema = self._values.bound(schema)
         with at_field("tools"):
             return loaded.with_tools(params, [self._bound(tool) for tool in tools], choice, schema)
 
     def _bound(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a tool whose ``x-values`` has names of this process."""
         function = tool["function"]
-        parameters = self._values.bound(function.get("parameters"), Place(tool=function["name"]))
+        parameters = self._values.bound(function.get("parameters"), function["name"])
         return tool if parameters is None else {**tool, "function": {**function, "parameters": parameters}}
 
     def relieve(self) -> None:

@@ -13,6 +13,8 @@ import typer
 
 from toolgrammar.adapters.cli import serve
 from toolgrammar.adapters.server import create_app
+from toolgrammar.adapters.server.fields import RequestError
+from toolgrammar.adapters.server.named_values import NamedValues
 from toolgrammar.core import InvalidSchemaError, Message, ToolCall, Values, given
 from toolgrammar.core.testing import ScriptedModel
 
@@ -120,6 +122,23 @@ def test_a_wrong_mark(http: Callable[..., httpx.Client], mark: dict[str, Any], w
     path, body, _ = PROTOCOLS["chat completions"]
     response = client.post(path, json={"model": "m", **body(parameters(mark))})
     assert response.status_code == 400 and f"x-values {words}" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["tickets", "nothing"])
+@pytest.mark.parametrize("keyword", ["const", "enum", "default", "examples"])
+def test_names_are_those_of_schemas(name: str, keyword: str) -> None:
+    """In data ``x-values`` is a member like any other; under a property that is called like a keyword it is not."""
+    named = NamedValues(VALUES)
+    data = {"type": "object", "properties": {"a%/b": {keyword: [{"x-values": name}], "x-values": "projects"}}}
+    bound = named.bound(data)["properties"]["a%/b"]
+    assert bound[keyword] == [{"x-values": name}] and bound["x-values"]["source"].startswith("toolgrammar-values-")
+    schema = {"type": "object", "properties": {keyword: {"type": "string", "x-values": name}}}
+    if name in VALUES:
+        mark = named.bound(schema)["properties"][keyword]["x-values"]
+        assert mark["source"].startswith("toolgrammar-values-") and mark["after"] == ["project"]
+    else:
+        with pytest.raises(RequestError, match=rf"'nothing' \(at /properties/{keyword}/x-values\)"):
+            named.bound(schema)
 
 
 def test_a_server_without_values(http: Callable[..., httpx.Client]) -> None:
