@@ -12,15 +12,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from .. import _shared
+from .exchange import Incoming, as_json, refused
 from .fields import Fields, RequestError
-from .incoming import Incoming
 from .limits import Queue
 from .metrics import Metrics
 from .openapi import description
 from .protocols import lm_studio, messages, ollama, openai_form, responses
 from .protocols.base import Endpoint, Protocol
 from .protocols.chat_completions import CHAT_COMPLETIONS
-from .replies import as_json, refused
 from .served import Served
 
 #: Known endpoints of the protocols that this server does not have, and what they do.

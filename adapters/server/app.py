@@ -26,9 +26,9 @@ from toolgrammar.core.models import Decision, Model
 
 from .._shared.options import policies_of
 from .about import About
+from .exchange import Incoming, Streamed, as_json, unless_gone
 from .failures import Failure, failure_of
 from .fields import RequestError
-from .incoming import Incoming
 from .limits import Limits, Queue, Turn
 from .metrics import Metrics
 from .protocols import messages, ollama, responses
@@ -36,7 +36,6 @@ from .protocols.base import Endpoint, ParsedRequest, Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
 from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
-from .replies import Streamed, as_json, unless_gone
 from .served import Served
 from .unused import Told, header, pattern_of
 

@@ -1,31 +1,48 @@
-"""Requests of HTTP: keys, bodies, and bounded work on what they ask for."""
+"""The exchange of HTTP: keys and JSON bodies of requests, bounded work on them, responses to clients that may leave."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from json import decoder
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from starlette.requests import Request
+import anyio
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from toolgrammar.core.basics import ended_by
+from toolgrammar.core.basics import ended_by, pause
 from toolgrammar.core.errors import CancelledError
 from toolgrammar.core.generation import Deadline
 
-from . import bodies
+from .failures import failure_of
 from .fields import RequestError
 from .limits import Limits, Queue, holding
-from .replies import unless_gone
+from .protocols.base import Endpoint
 
 T = TypeVar("T")
 
 #: Number of requests that are read at a time, and of more whose reading takes long. They take turns, as one interpreter
 #: runs them: more would not read faster.
 READING = Limits(max_running=8, max_waiting=1 << 30, max_long=256, max_grammars=1 << 62)
+
+
+#: Maximum number of brackets and commas up to which a body is parsed at once, in some 15 ms: no other thread runs
+#: meanwhile. Commas within texts count, so a longer body may have few values.
+MAX_AT_ONCE = 100_000
+
+#: Maximum number of values in a body.
+MAX_VALUES = 500_000
+
+#: Number of values between two pauses.
+_BETWEEN = 1_000
 
 
 class Incoming:
@@ -82,10 +99,10 @@ class Incoming:
             data = await asyncio.wait_for(self._bytes(request), self._limits.body_seconds)
         except asyncio.TimeoutError:
             raise RequestError("the body did not arrive in time", status=408) from None
-        if bodies.is_small(data):
-            return bodies.parse(data)
+        if is_small(data):
+            return parse(data)
         deadline = Deadline.after(self._limits.answer_seconds)
-        return await self.read(request, deadline, lambda: bodies.parse(data))
+        return await self.read(request, deadline, lambda: parse(data))
 
     async def _bytes(self, request: Request) -> bytes:
         most = self._limits.max_body
@@ -135,3 +152,118 @@ class Incoming:
             raise
         finally:
             left.set()
+
+
+# -- bodies ------------------------------------------------------------------------------------------------------------
+
+
+def is_small(data: bytes) -> bool:
+    """Return True if a body can be parsed at once."""
+    return sum(map(data.count, (b",", b"[", b"{"))) <= MAX_AT_ONCE
+
+
+def parse(data: bytes) -> Any:
+    """Return the JSON value of a body.
+
+    Raises:
+        RequestError: it is no JSON, or has more than `MAX_VALUES` values.
+        Ended: the request is over (see `core/basics/pauses.py`).
+    """
+    try:
+        return json.loads(data, cls=json.JSONDecoder if is_small(data) else _Decoder, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise RequestError("the body is not JSON", hint="send a JSON object") from None
+
+
+class _Decoder(json.JSONDecoder):
+    """A decoder whose loop over values is interpreted, and counts them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        inner: Any = decoder
+        arrays, objects = inner.JSONArray, inner.JSONObject
+        left = MAX_VALUES
+
+        def counted(scan: Callable[..., Any]) -> Callable[..., Any]:
+            def scan_one(text: str, at: int) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    hint = f"at most {MAX_VALUES:,} are accepted"
+                    raise RequestError("the body has too many values", hint=hint, status=413)
+                if left % _BETWEEN == 0:
+                    pause()
+                return scan(text, at)
+
+            return scan_one
+
+        def array(start: Any, scan: Callable[..., Any], *more: Any) -> Any:
+            return arrays(start, counted(scan), *more)
+
+        def members(start: Any, strict: bool, scan: Callable[..., Any], *more: Any) -> Any:
+            return objects(start, strict, counted(scan), *more)
+
+        self.parse_array, self.parse_object = array, members
+        self.scan_once = inner.scanner.py_make_scanner(self)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+# -- responses ---------------------------------------------------------------------------------------------------------
+
+
+def as_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response with a JSON body."""
+    text = json.dumps(data, separators=(",", ":"))
+    return Response(text, status, dict(headers or {}), "application/json")
+
+
+def refused(protocol: Endpoint, error: RequestError) -> Response:
+    """Return the error for a refused request, in the form of its protocol."""
+    failure = failure_of(error)
+    return as_json(protocol.error(failure), failure.status, failure.headers)
+
+
+class Streamed(StreamingResponse):
+    """A streamed response whose pieces are closed with it, so that a model stops when its client leaves."""
+
+    def __init__(
+        self, pieces: AsyncGenerator[str, None], *, media_type: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__(pieces, media_type=media_type, headers={"Cache-Control": "no-cache", **headers})
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the pieces."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._pieces.aclose()
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """Do some work, unless the client leaves before it is done.
+
+    Raises:
+        ClientDisconnect: it did; the work is cancelled.
+    """
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    """Return when the client has left."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

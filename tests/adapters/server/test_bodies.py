@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from toolgrammar.adapters.server import bodies
+from toolgrammar.adapters.server.exchange import MAX_AT_ONCE, MAX_VALUES, is_small, parse
 from toolgrammar.adapters.server.fields import RequestError
 from toolgrammar.core.basics.pauses import ended_by
 from toolgrammar.core.errors import CancelledError
 from toolgrammar.core.testing import ScriptedModel
 
-MANY = bodies.MAX_AT_ONCE + 1
+MANY = MAX_AT_ONCE + 1
 VALUES: list[Any] = [
     [],
     {},
@@ -29,9 +29,9 @@ VALUES: list[Any] = [
 def test_long_bodies_have_the_values_of_short_ones(value: Any, indent: int | None) -> None:
     """Nested values, texts with brackets, escapes and white space."""
     text = json.dumps([value, ["x"] * MANY], indent=indent)
-    assert not bodies.is_small(text.encode())
+    assert not is_small(text.encode())
     for encoding in ("utf-8", "utf-16"):
-        found = bodies.parse(text.encode(encoding))
+        found = parse(text.encode(encoding))
         assert json.dumps(found[0]) == json.dumps(value) and found[1] == ["x"] * MANY
 
 
@@ -40,23 +40,23 @@ def test_a_long_body_that_is_no_json_is_refused(end: str) -> None:
     """As a short one is."""
     for count in (1, MANY):
         with pytest.raises(RequestError, match="the body is not JSON"):
-            bodies.parse(("[1" + ",1" * count + end).encode())
+            parse(("[1" + ",1" * count + end).encode())
 
 
 def test_depth_is_an_error_of_ours() -> None:
     """Brackets within brackets, without end."""
     for count in (1, MANY):
         with pytest.raises(RequestError, match="the body is not JSON"):
-            bodies.parse(b"[" * 5_000 + b"[]," * count)
+            parse(b"[" * 5_000 + b"[]," * count)
 
 
 def test_commas_of_a_text_are_no_values() -> None:
     """A long table as the text of a message."""
     table = "1,2,3\n" * 500_000
-    assert bodies.parse(json.dumps({"content": table}).encode()) == {"content": table}
+    assert parse(json.dumps({"content": table}).encode()) == {"content": table}
 
 
-@pytest.mark.parametrize("body", [b"[" + b"[]," * bodies.MAX_VALUES + b"[]]", b"[" + b"1," * 600_000 + b"1]"])
+@pytest.mark.parametrize("body", [b"[" + b"[]," * MAX_VALUES + b"[]]", b"[" + b"1," * 600_000 + b"1]"])
 def test_bodies_with_too_many_values_are_refused(body: bytes, http: Callable[..., httpx.Client]) -> None:
     """Status 413, and how many are accepted; they fit into the limit of bytes."""
     client = http({"m": ScriptedModel(["x"])})
@@ -75,4 +75,4 @@ def test_a_long_body_is_parsed_between_pauses() -> None:
             raise CancelledError("over")
 
     with pytest.raises(CancelledError), ended_by(check):
-        bodies.parse(json.dumps([{}] * MANY).encode())
+        parse(json.dumps([{}] * MANY).encode())
