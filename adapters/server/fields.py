@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Union
 
 from toolgrammar.core.basics import option_meant
@@ -13,8 +14,7 @@ from toolgrammar.core.errors import ToolGrammarError
 from .rows import Choice, Form, Row
 
 #: Similarity, as `difflib` counts it, from which a name of so many characters is a misspelt one: one letter in eight.
-_MISSPELT = 0.875
-_LONG = 5
+_MISSPELT, _LONG = 0.875, 5
 #: The same of the words that choose a form.
 _MISSPELT_WORD = 0.85
 
@@ -78,13 +78,8 @@ class RequestError(ToolGrammarError, code="request"):
         self.details = details
 
     def __reduce__(self) -> Any:
-        return _restored, (self.message, self.field, self.hint, self.status, self.details)
-
-
-def _restored(
-    message: str, field: str | None, hint: str | None, status: int, details: Mapping[str, Any] | None
-) -> RequestError:
-    return RequestError(message, field=field, hint=hint, status=status, details=details)
+        named: dict[str, Any] = {"field": self.field, "hint": self.hint, "status": self.status, "details": self.details}
+        return partial(RequestError, self.message, **named), ()
 
 
 @contextmanager
@@ -134,41 +129,43 @@ class Fields:
         #: Names of unknown fields, each with the form that lacks it: they were compared.
         self._unknown: set[tuple[str, Form]] = set() if outer is None else outer._unknown
         self._values: Mapping[str, Any] = {}
-        left = {name: item for name, item in value.items() if item is not None}
+        given = {name: item for name, item in value.items() if item is not None}
         keys: list[str] = []
         chosen: Form | Choice | None = form
         while isinstance(chosen, Choice):
             keys.append(chosen.key)
-            chosen = self._chosen(chosen, left)
+            chosen = self._chosen(chosen, given)
         if chosen is None:
             self.is_skipped = True
             self.unused.append(path)
         else:
-            self._read(chosen, left, keys)
+            self._read(chosen, given, keys)
 
-    def _chosen(self, choice: Choice, left: dict[str, Any]) -> Form | Choice | None:
-        """Return the form that the word of a choice chooses; None: the object has no effect."""
-        given = left.pop(choice.key, None) or choice.default
-        known = choice.forms
-        if isinstance(given, str) and given in known:
-            self.kind = self.kind or given
-            return known[given]
+    def _chosen(self, choice: Choice, given: dict[str, Any]) -> Form | Choice | None:
+        """Take the field of a choice out of those that are given, and return the form that its word chooses; None: the
+        object has no effect."""
+        word = given.pop(choice.key, None) or choice.default
+        forms = choice.forms
+        if isinstance(word, str) and word in forms:
+            self.kind = self.kind or word
+            return forms[word]
         path = self.path(choice.key)
         if choice.others:
-            near = difflib.get_close_matches(given, known, 1, _MISSPELT_WORD) if isinstance(given, str) else []
-            meant = next((one for one in known if isinstance(left.get(one), dict)), near[0] if near else None)
+            near = difflib.get_close_matches(word, forms, 1, _MISSPELT_WORD) if isinstance(word, str) else []
+            # {"type": "funktion", ...} and {"type": "x", "function": {...}} mean a function.
+            meant = next((known for known in forms if isinstance(given.get(known), dict)), near[0] if near else None)
             if meant is None:
                 return None
-            raise RequestError(f"{path} is {given!r}", field=path, hint=f"did you mean {meant!r}?")
-        if given is None:
+            raise RequestError(f"{path} is {word!r}", field=path, hint=f"did you mean {meant!r}?")
+        if word is None:
             self._lacks(choice.key)
-        raise _not_one_of(path, given, [one for one in known if one])
+        raise _not_one_of(path, word, [known for known in forms if known])
 
-    def _read(self, form: Form, left: Mapping[str, Any], keys: Sequence[str]) -> None:
-        """Read the fields by their rows."""
+    def _read(self, form: Form, given: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Read the fields by their rows; ``keys`` are the names of the fields that chose the form."""
         self._values = values = form.defaults.copy()
         unknown = []
-        for name, value in left.items():
+        for name, value in given.items():
             row = form.rows.get(name)
             if row is None:
                 unknown.append(name)
@@ -182,11 +179,12 @@ class Fields:
                     f"{self.path(name)} is not supported", field=self.path(name), hint=row.hint, details=row.details
                 )
         for name in form.needed:
-            if name not in left:
+            if name not in given:
                 self._lacks(name)
         self._lacks_schema = form.schema is not None and _lacks_schema(values.get(form.schema))
-        if unknown:
-            self._take_unknown(form, unknown, left, keys)
+        for name in unknown:
+            self._check_unknown(name, given[name], form, [*form.rows, *keys])
+        self.unused += map(self.path, unknown)
 
     def _value(self, name: str, row: Row, value: Any) -> Any:
         """Return the value of a field, checked."""
@@ -215,8 +213,8 @@ class Fields:
     def __getitem__(self, name: str) -> Any:
         return self._values.get(name)
 
-    def again(self, value: Any, form: Form | Choice) -> Fields:
-        """Return another object that stands in the place of this one."""
+    def replaced(self, value: Any, form: Form | Choice) -> Fields:
+        """Return the fields of another object, whose errors name the place of this one."""
         return Fields(value, form, self.place, self)
 
     def of(self, *names: str) -> dict[str, Any]:
@@ -240,31 +238,33 @@ class Fields:
     def _lacks(self, name: str) -> None:
         raise RequestError(f"{self.path(name)} is missing", field=self.path(name), hint="give it")
 
-    def _take_unknown(self, form: Form, names: Sequence[str], left: Mapping[str, Any], keys: Sequence[str]) -> None:
-        """Take the fields that the server does not know: they have no effect, and are named as such."""
-        for name in names:
-            if form.exact:
-                self._refuse_unknown(name, "leave it out")
-            if (meant := option_meant(name)) in _FOLLOWED and self.place in ("", "options"):
-                same = (
-                    [meant] if meant in form.defaults else sorted(x for x in form.defaults if option_meant(x) == meant)
-                )
-                self._refuse_unknown(name, f"write {' or '.join(same)}" if same else _FOLLOWED[meant])
-            if self._lacks_schema and _is_schema(name, left[name]):
-                self._refuse_unknown(name, _SCHEMA)
-            if (name, form) in self._unknown:
-                continue
-            if len(self._unknown) == MAX_UNKNOWN:
-                path = self.path(name)
-                raise RequestError(
-                    f"more than {MAX_UNKNOWN} fields are not known to this server", field=path, hint="leave them out"
-                )
-            self._unknown.add((name, form))
-            known = [*form.rows, *keys]
-            near = difflib.get_close_matches(name, known, 1, _MISSPELT) if len(name) >= _LONG else ()
-            if near:
-                self._refuse_unknown(name, f"did you mean {near[0]}?")
-        self.unused += map(self.path, names)
+    def _check_unknown(self, name: str, value: Any, form: Form, known: Sequence[str]) -> None:
+        """Refuse a field that the server does not know if it surely means something; else it has no effect.
+
+        Args:
+            name: its name.
+            value: its value.
+            form: the form that lacks it.
+            known: names that it may misspell.
+        """
+        if form.exact:
+            self._refuse_unknown(name, _OUT)
+        option = option_meant(name)
+        if option in _FOLLOWED and self.place in ("", "options"):
+            same = [field for field in form.defaults if option_meant(field) == option]
+            names = [option] if option in same else sorted(same)
+            self._refuse_unknown(name, f"write {' or '.join(names)}" if names else _FOLLOWED[option])
+        if self._lacks_schema and _is_schema(name, value):
+            self._refuse_unknown(name, _SCHEMA)
+        if (name, form) in self._unknown:
+            return
+        if len(self._unknown) == MAX_UNKNOWN:
+            message = f"more than {MAX_UNKNOWN} fields are not known to this server"
+            raise RequestError(message, field=self.path(name), hint="leave them out")
+        self._unknown.add((name, form))
+        near = difflib.get_close_matches(name, known, 1, _MISSPELT) if len(name) >= _LONG else ()
+        if near:
+            self._refuse_unknown(name, f"did you mean {near[0]}?")
 
     def _refuse_unknown(self, name: str, hint: str) -> None:
         path = self.path(name)

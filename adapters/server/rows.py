@@ -8,21 +8,14 @@ from typing import Any, Literal, Union
 
 from toolgrammar.core.generation import OPTIONS
 
-_WORDS: Mapping[type, str] = {
-    str: "a text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-}
-_TYPES: Mapping[type, str] = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    list: "array",
-    dict: "object",
+#: For each type of a JSON value: its name in errors, and in JSON Schema.
+_NAMES: Mapping[type, tuple[str, str]] = {
+    str: ("a text", "string"),
+    bool: ("true or false", "boolean"),
+    int: ("a whole number", "integer"),
+    float: ("a number", "number"),
+    list: ("a list", "array"),
+    dict: ("an object", "object"),
 }
 
 
@@ -73,24 +66,29 @@ class Row:
         )
 
     @property
+    def _own_kinds(self) -> list[type]:
+        """The types that have no other among them: a whole number is a number."""
+        return [kind for kind in self.kinds if not (kind is int and float in self.kinds)]
+
+    @property
     def wanted(self) -> str:
         """The types in words."""
-        return " or ".join(_WORDS[kind] for kind in self.kinds if not (kind is int and float in self.kinds))
+        return " or ".join(_NAMES[kind][0] for kind in self._own_kinds)
 
     def described(self) -> dict[str, Any]:
         """Return the row as JSON Schema."""
         if self.words:  # an optional word may be empty
             flags, empty = (True, False) if bool in self.kinds else (), () if self.needed else ("",)
             return {"enum": [*flags, *self.words, *empty], **self.schema}
-        kinds = [kind for kind in self.kinds if not (kind is int and float in self.kinds)]
+        kinds = self._own_kinds
         if self.form is None:
-            names = [_TYPES[kind] for kind in kinds]
+            names = [_NAMES[kind][1] for kind in kinds]
             return {**({"type": names[0] if len(names) == 1 else names} if names else {}), **self.schema}
         least = {} if not self.least else {"minItems" if list in kinds else "minProperties": self.least}
         inner = self.form.described()
         of_dict = {"type": "object", "additionalProperties": inner} if isinstance(self.form, Row) else inner
         forms: Mapping[type, dict[str, Any]] = {list: {"type": "array", "items": inner}, dict: of_dict}
-        parts = [forms.get(kind, {"type": _TYPES[kind]}) for kind in kinds]
+        parts = [forms.get(kind, {"type": _NAMES[kind][1]}) for kind in kinds]
         return {**(parts[0] if len(parts) == 1 else {"anyOf": parts}), **least, **self.schema}
 
 
@@ -115,17 +113,14 @@ class Form:
 
     def described(self) -> dict[str, Any]:
         """Return the form as JSON Schema; null stands for any field that may be absent."""
-        taken = {name: (row.needed, row.described()) for name, row in self.rows.items() if row.effect == "taken"}
-        made: dict[str, Any] = {
-            "type": "object",
-            "properties": {
-                name: one if needed or not one else {"anyOf": [one, {"type": "null"}]}
-                for name, (needed, one) in taken.items()
-            },
-        }
+        properties = {name: self.rows[name].described() for name in self.defaults}
+        for name, schema in properties.items():
+            if schema and not self.rows[name].needed:
+                properties[name] = {"anyOf": [schema, {"type": "null"}]}
+        described: dict[str, Any] = {"type": "object", "properties": properties}
         if self.needed:
-            made["required"] = self.needed
-        return {**made, "additionalProperties": False} if self.exact else made
+            described["required"] = self.needed
+        return {**described, "additionalProperties": False} if self.exact else described
 
 
 class Choice:
@@ -147,26 +142,23 @@ class Choice:
         others: bool = False,
     ) -> None:
         self.key = key
-        made = {id(one): None if one is None else _form(one) for one in forms.values()}
-        self.forms = {word: made[id(one)] for word, one in forms.items()}
+        # One form for all words of the same rows, which `described` lists together.
+        by_rows = {id(shape): None if shape is None else _form(shape) for shape in forms.values()}
+        self.forms = {word: by_rows[id(shape)] for word, shape in forms.items()}
         self.default = default
         self.others = others
 
     def described(self) -> dict[str, Any]:
-        """Return the forms as JSON Schema."""
-        words: dict[int, list[str]] = {}
-        for word, form in self.forms.items():
-            words.setdefault(id(form), []).append(word)
+        """Return the forms as JSON Schema: each with the words that choose it."""
         parts = []
-        for same in words.values():
-            form = self.forms[same[0]]
-            made: dict[str, Any] = {"type": "object"} if form is None else form.described()
-            absent = self.default in same
-            key = {"enum": [*same, *([None] if absent else [])]}
-            required = [*([] if absent else [self.key]), *made.get("required", ())]
-            parts.append({**made, "properties": {self.key: key, **made.get("properties", {})}})
-            if required:
-                parts[-1]["required"] = required
+        for form in dict.fromkeys(self.forms.values()):
+            words: list[str | None] = [word for word, chosen in self.forms.items() if chosen is form]
+            part: dict[str, Any] = {"type": "object"} if form is None else form.described()
+            if self.default in words:
+                words.append(None)
+            else:
+                part["required"] = [self.key, *part.get("required", ())]
+            parts.append({**part, "properties": {self.key: {"enum": words}, **part.get("properties", {})}})
         if self.others:
             other = {"type": "string", "not": {"enum": [*self.forms]}}
             parts.append({"type": "object", "properties": {self.key: other}, "required": [self.key]})

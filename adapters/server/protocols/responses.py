@@ -425,7 +425,7 @@ def _read_input(
                     raise
                 one.skip()
                 continue
-            one = one.again(item, _ITEM)
+            one = one.replaced(item, _ITEM)
         made = _search_output(one, offered, found) if one.kind == _SEARCH_OUTPUT else _READERS[one.kind](one)
         made = images.checked(made, one.path("output" if one.kind.endswith("_output") else "content"))
         if made.role == "assistant" and messages and messages[-1].role == "assistant":
