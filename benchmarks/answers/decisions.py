@@ -10,6 +10,7 @@ scores of each prompt, so a stopped run continues from there.
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,36 +28,9 @@ from benchmarks.shared.tables import FAMILIES
 from toolgrammar.core.models import Decides, LocalModel, OneOf, load_model
 
 SEED = 20
-INTENTS = {
-    "cancel order": ["I don't want the {thing} that I ordered any more.", "Please stop my order of the {thing}."],
-    "cancel subscription": [
-        "Please end my monthly {thing} plan, I won't renew it.",
-        "Stop billing me for {thing} each month.",
-    ],
-    "cancel appointment": ["I can't come on {day}, please drop my visit.", "Our meeting on {day} must not take place."],
-    "change address": [
-        "I moved last {day}, please send the {thing} to my new home.",
-        "I live in another street since {day}.",
-    ],
-    "change password": [
-        "I want a new secret word to log in.",
-        "Someone knows my login secret since {day}, let me set another.",
-    ],
-    "change plan": ["I'd like the larger {thing} package from {day}.", "Please move me to the cheaper {thing} tariff."],
-    "report bug": [
-        "The app crashes when I open the {thing} page.",
-        "Since {day} the button for the {thing} does nothing.",
-    ],
-    "report fraud": ["Someone used my card to buy a {thing}.", "On {day} a stranger paid with my account."],
-    "report outage": ["The whole site is down since {day}.", "Nobody in our office can reach the {thing} service."],
-    "request refund": ["The {thing} is broken, I want my money back.", "Please pay me back for the {thing}."],
-    "request invoice": ["Please send me the bill for the {thing}.", "Our accounting needs a receipt for {day}."],
-    "request callback": ["Please phone me on {day}.", "Can somebody ring me about the {thing}?"],
-}
-THINGS = ["lamp", "phone", "music", "printer", "chair", "storage", "radio", "camera"]
-DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
-STEMS = ["North", "South", "Mill", "Church", "King", "Park", "Station", "River"]
-ENDS = [" Street", " Street East", " Square", " Road", "gate", "side", " Lane", " Court"]
+#: What questions are made of: sentences of each intent, things, days, and the stems and ends of names of streets.
+_WORDS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+INTENTS, THINGS, DAYS, STEMS, ENDS = _WORDS.values()
 
 
 @dataclass(frozen=True)
@@ -72,45 +46,42 @@ class Case:
 
 def cases(count: int, seed: int = SEED) -> Iterator[Case]:
     """So many questions, of each family in turn, all different."""
-    random_ = random.Random(seed)
+    draw = random.Random(seed)
     seen: set[tuple[str, tuple[str, ...]]] = set()
     while len(seen) < count:
         family = FAMILIES[len(seen) % len(FAMILIES)]
-        case = {"intents": _intent, "prices": _price, "addresses": _address}[family](random_)
+        case = {"intents": _intent, "prices": _price, "addresses": _address}[family](draw)
         if (case.state, case.labels) not in seen:
             seen.add((case.state, case.labels))
             yield case
 
 
-def _intent(random_: random.Random) -> Case:
-    right = random_.choice(sorted(INTENTS))
+def _intent(draw: random.Random) -> Case:
+    right = draw.choice(sorted(INTENTS))
     near = [label for label in INTENTS if label != right and label.split()[0] == right.split()[0]]
     far = [label for label in INTENTS if label.split()[0] != right.split()[0]]
-    labels = [right, random_.choice(near), *random_.sample(far, 2)]
-    random_.shuffle(labels)
-    text = random_.choice(INTENTS[right]).format(thing=random_.choice(THINGS), day=random_.choice(DAYS))
+    labels = [right, draw.choice(near), *draw.sample(far, 2)]
+    draw.shuffle(labels)
+    text = draw.choice(INTENTS[right]).format(thing=draw.choice(THINGS), day=draw.choice(DAYS))
     return Case("intents", text, "What does the customer want?", tuple(labels), right)
 
 
-def _price(random_: random.Random) -> Case:
-    thing, number = random_.choice(THINGS), random_.randint(10, 99)
-    near = [
-        number // 10,
-        number * 10 + random_.randint(0, 9),
-        number // 10 * 10 + (number + random_.randint(1, 9)) % 10,
-    ]
-    labels = [str(number), *map(str, near)]
-    random_.shuffle(labels)
-    text = f"The {thing} arrived on {random_.choice(DAYS)}. I paid {number} euros for it."
+def _price(draw: random.Random) -> Case:
+    thing, number = draw.choice(THINGS), draw.randint(10, 99)
+    shorter, longer = number // 10, number * 10 + draw.randint(0, 9)
+    other_digit = number // 10 * 10 + (number + draw.randint(1, 9)) % 10
+    labels = [*map(str, (number, shorter, longer, other_digit))]
+    draw.shuffle(labels)
+    text = f"The {thing} arrived on {draw.choice(DAYS)}. I paid {number} euros for it."
     return Case("prices", text, f"How many euros did the {thing} cost?", tuple(labels), str(number))
 
 
-def _address(random_: random.Random) -> Case:
-    stem, other = random_.sample(STEMS, 2)
-    labels = [stem + end for end in random_.sample(ENDS, 3)] + [other + random_.choice(ENDS)]
+def _address(draw: random.Random) -> Case:
+    stem, other = draw.sample(STEMS, 2)
+    labels = [stem + end for end in draw.sample(ENDS, 3)] + [other + draw.choice(ENDS)]
     right = labels[0]
-    random_.shuffle(labels)
-    text = f"Please bring the {random_.choice(THINGS)} to {random_.randint(1, 80)} {right} on {random_.choice(DAYS)}."
+    draw.shuffle(labels)
+    text = f"Please bring the {draw.choice(THINGS)} to {draw.randint(1, 80)} {right} on {draw.choice(DAYS)}."
     return Case("addresses", text, "In which street is the delivery?", tuple(labels), right)
 
 

@@ -14,30 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 #: Shows tools and calls in the Hermes format, over the markers of ChatML.
-HERMES = """\
-{%- if tools %}<|im_start|>system
-You call functions. Their signatures are within <tools></tools>:
-<tools>
-{%- for tool in tools %}
-{{ tool | tojson }}
-{%- endfor %}
-</tools>
-For each call, return a JSON object within <tool_call></tool_call>:
-<tool_call>
-{"name": <function-name>, "arguments": <args-json-object>}
-</tool_call><|im_end|>
-{% endif %}
-{%- for message in messages %}<|im_start|>{{ message.role }}
-{{ message.content or '' }}
-{%- for call in message.tool_calls or [] %}
-<tool_call>
-{"name": {{ call.function.name | tojson }}, "arguments": {{ call.function.arguments | tojson }}}
-</tool_call>
-{%- endfor %}<|im_end|>
-{% endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
-
+HERMES = Path(__file__).with_name("hermes.jinja").read_text(encoding="utf-8")
 PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
 
 

@@ -6,7 +6,7 @@ Takes ``tests/tool_parsers`` of vLLM's source distribution, which `templates.py`
 few hundred lines that has the names the tests import; behind its parser classes are the library's formats. Constants
 are read from vLLM's sources, nothing of which is run. Tokenizers of the Hugging Face Hub are replaced by one that cuts
 text into words. Tests that ask for something else than reading calls (vLLM's structural tags, its protocol classes and
-its registry) are left out, by name, in `OUT`; what else fails is listed with its cause (`CAUSES`).
+its registry) are left out by name, and what else fails has a cause, both in ``engine_parsers.json``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import tarfile
 import tempfile
 import types
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel, ConfigDict, create_model
@@ -32,132 +33,49 @@ from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
-from toolgrammar.tools.formats import format_names, get_format
+from toolgrammar.tools.formats import format_names
 
 VERSION = "0.33.0"
 
-#: The library's format for each class of parsers; of two, the second counts where its marker is in the text.
-FORMATS = {
-    "ApertusToolParser": "apertus",
-    "DeepSeekV3ToolParser": "deepseek-v3",
-    "DeepSeekV31ToolParser": "deepseek-v3.1",
-    "DeepSeekV32EngineToolParser": "deepseek-v3.2",
-    "DeepSeekV4EngineToolParser": "deepseek-v4",
-    "DeepSeekV41EngineToolParser": "deepseek-v4.1",
-    "DotsToolParser": "dots",
-    "Ernie45ToolParser": "ernie-4.5",
-    "FunctionGemmaToolParser": "functiongemma",
-    "Gemma4EngineToolParser": "gemma-4",
-    "GigaChat3ToolParser": "gigachat-3|gigachat-3.1",
-    "Glm47MoeModelToolParser": "glm-4.7",
-    "Granite4ToolParser": "granite-4",
-    "Granite20bFCToolParser": "granite-20b-fc",
-    "GraniteEngineToolParser": "granite-3",
-    "Hermes2ProToolParser": "hermes",
-    "HYV3ToolParser": "hunyuan-3-plain",
-    "HunyuanA13BToolParser": "hunyuan-a13b",
-    "Internlm2ToolParser": "internlm-2",
-    "JambaToolParser": "jamba",
-    "K2HorizonToolParser": "k2-horizon",
-    "KimiK2ToolParser": "kimi-k2",
-    "KimiK3ToolParser": "kimi-k3",
-    "Lfm2ToolParser": "lfm2",
-    "Llama3JsonToolParser": "llama-json",
-    "Llama4PythonicToolParser": "llama-4",
-    "LongcatFlashToolParser": "longcat",
-    "MiMoToolParser": "mimo-2",
-    "MiniCPM5XMLToolParser": "minicpm-5",
-    "MinimaxM2ToolParser": "minimax-m2",
-    "MinimaxM3ToolParser": "minimax-m3",
-    "MistralToolParser": "mistral-v13",
-    "Olmo3PythonicToolParser": "olmo-3",
-    "Phi4MiniJsonToolParser": "phi-4-mini",
-    "Plamo3EngineToolParser": "plamo-3",
-    "PoolsideV1ToolParser": "glm-4.7",
-    "PythonicToolParser": "pythonic",
-    "Qwen3EngineToolParser": "qwen3-coder",
-    "SeedOssEngineToolParser": "seed-oss",
-    "Step3ToolParser": "step-3",
-    "Step3p5ToolParser": "qwen3-coder",
-    "xLAMToolParser": "xlam",
-}
 
-#: Tests that are not about reading calls: pattern of the test's name, and what it is about.
-OUT = {
-    r"structural_tag|strict|guided|adjust_request|named_tool_choice": "vLLM's grammars",
-    r"test_utils\.py": "vLLM's helpers",
-    r"regist|is_registered|_is_lazy|parser_manager|lazy": "vLLM's registry",
-    r"Delegat|serving|responses_api|parse_delta|engine_|build_response": "vLLM's server",
-}
+@dataclass(frozen=True)
+class Engine:
+    """An engine's tests, as `engine_parsers.json` has them.
+
+    Attributes:
+        formats: the library's format for each class of parsers; of "first|second", the second counts where its marker
+            is in the text.
+        markers: what shows the second of two formats, as a regular expression.
+        names: names under which the engine's registry has classes.
+        out: patterns of the tests that are not about reading calls, and what they are about.
+        causes: why tests fail: whose it is, the cause, and the pattern of the tests' names; the first one counts.
+            The engine's own: the test asks for something else than the same calls. ``choice``: the library reads it
+            otherwise, and says so. ``ours`` (none of these): the engine reads a call that the library does not.
+    """
+
+    formats: Mapping[str, str]
+    markers: Mapping[str, str]
+    names: Mapping[str, str]
+    out: Mapping[str, str]
+    causes: Sequence[tuple[str, str, str]]
+
+    @classmethod
+    def named(cls, name: str) -> Engine:
+        """Return an engine of the file."""
+        known = json.loads(Path(__file__).with_name("engine_parsers.json").read_text(encoding="utf-8"))
+        return cls(**known[name])
+
+    def cause_of(self, test: str) -> tuple[str, str]:
+        """Return whose the failure of a test is, and its cause."""
+        found = ((whose, cause) for whose, cause, pattern in self.causes if re.search(pattern, test))
+        return next(found, ("ours", "not looked into"))
+
+    def is_out(self, test: str) -> bool:
+        """Return True if a test is not about reading calls."""
+        return any(re.search(pattern, test) for pattern in self.out)
 
 
-_SPACE = "white space of text: kept as it was written"
-_HELPER = "a function or an attribute of vLLM's class"
-_SERVER = "vLLM's server: requests, its own grammars, deltas of a certain number"
-_KEPT = "text and unknown tools are kept and named, not dropped"
-_TOOL = "one model's own: aliases of tool names, marks of a tokenizer, arguments that are left out"
-_ORDINARY = "calls inside of text without a marker of their own"
-_END = "an end token in the text, which a server leaves out"
-_CUT = "a call that the text cuts short: an error here, a part of a call there"
-_HELD = "an object of a tool that was not given: sent once it is whole, as it may be a JSON answer"
-_BROKEN = "a malformed call: a call with an error here, its name alone there"
-
-#: Why a test fails: pattern of its name, whose it is, the cause. ``vLLM``: the test asks for something else than the
-#: same calls. ``choice``: the library reads it otherwise, and says so. ``ours``: vLLM reads a call that it does not.
-CAUSES = (
-    (r"gemma4.*TestParseGemma4(Args|Array)|functiongemma.*(TestParseArguments|TestBufferDeltaText)", "vLLM", _HELPER),
-    (
-        r"regex_timeout|preprocess_model_output|list_structure|flush_pending|flushes_(partial|incomplete)",
-        "vLLM",
-        _HELPER,
-    ),
-    (r"internlm2.*match_final|named_tool_resolves|parser.*use_ifm_parser|character_split_streaming", "vLLM", _HELPER),
-    (r"k2_horizon.*(preserves_large_integer|request_level_format)", "vLLM", _HELPER),
-    (r"k2_horizon.*malformed_and_incomplete", "choice", _BROKEN),
-    (r"k2_horizon.*mismatched_formats", "choice", "calls in each notation of the family are read"),
-    (r"step3p5.*full_input_mixed|stray_end_marker", "vLLM", _HELPER),
-    (r"AdjustRequest|structured_outputs|responses_request|round_trip_to_responses|rejected_before", "vLLM", _SERVER),
-    (r"streaming_incremental$|complete_json_before_end_marker|lfm2.*trailing_in_single_delta", "vLLM", _SERVER),
-    (r"minimax_m3.*keeps_native_syntax", "vLLM", _SERVER),
-    (r"k2_horizon.*parses_multiple_calls_and_coerces", "vLLM", _SERVER),
-    (
-        r"text_before_tool_call|content_before|lfm2.*content_after|whitespace|newline_format|granite4.*complex|jamba",
-        "vLLM",
-        _SPACE,
-    ),
-    (r"deepseekv31.*(with_tool|with_multiple_tools)$", "vLLM", "white space of arguments: kept as it was written"),
-    (r"deepseekv32.*number_param", "vLLM", "5.0 for a number: a float here"),
-    (
-        r"deepseekv32.*(string_attr_true_coerced|conversion_fallbacks)",
-        "choice",
-        'string="true" is a string, unless repair',
-    ),
-    (r"minimax_m2.*(separate_chunks|multiple_params)", "choice", "an argument without a schema: 5 is a number"),
-    (r"with_eos", "choice", _END),
-    (r"gigachat31.*|gigachat3.*mixed_content_streaming", "vLLM", _SERVER),
-    (
-        r"unknown_tool|filters_unknown|fails?_closed|wrapper_is_not_recognized|malformed_block|noise|content_after",
-        "choice",
-        _KEPT,
-    ),
-    (
-        r"surrounding_text$|interleaved_text|mixed_content_and_multiple|Thank you|malformed_and_incomplete",
-        "choice",
-        _KEPT,
-    ),
-    (r"xlam.*streaming_incremental\[(parallel|single_tool_with_(json|think))", "choice", _HELD),
-    (r"missing_parameters_and_arguments_key|with_think_tag", "choice", _KEPT),
-    (r"minicpm5xml", "choice", _TOOL),
-    (r"llama3_json|xlam", "choice", _ORDINARY),
-    (r"incomplete_tool_call", "choice", _CUT),
-    (r"gemma4.*malformed|gemma4.*three_mixed_calls|invalid_json_still", "choice", _BROKEN),
-)
-
-
-def cause_of(test: str, causes: Sequence[tuple[str, str, str]]) -> tuple[str, str]:
-    """Return whose the failure of a test is, and its cause, by the first pattern of its name."""
-    found = ((whose, cause) for pattern, whose, cause in causes if re.search(pattern, test))
-    return next(found, ("ours", "not looked into"))
+VLLM = Engine.named("vLLM")
 
 
 # -- the stand-in -----------------------------------------------------------------------------------------------
@@ -206,7 +124,21 @@ class ChatCompletionRequest(Value):
 class StandIn:
     """A reader of calls in an engine, on a format of the library."""
 
+    engine: Engine
     tool_format = ""
+    _made: ClassVar[dict[tuple[str, type], Any]] = {}
+
+    @classmethod
+    def named(cls, name: str) -> Any:
+        """Return the stand-in for a class of readers, made once."""
+        name = cls.engine.names.get(name, name)
+        members = {"tool_format": cls.engine.formats.get(name, "")}
+        return cls._made.setdefault((name, cls), type(name, (cls,), members))
+
+    def format_of(self, text: str) -> str:
+        """Return the name of the format in which a text has calls."""
+        first, *others = self.tool_format.split("|")
+        return next((each for each in others if re.search(self.engine.markers[each], text)), first)
 
     def __init__(self) -> None:
         if self.tool_format.split("|")[0] not in format_names():
@@ -241,13 +173,10 @@ class StandIn:
             yield event
 
 
-def class_of(name: str, base: type[StandIn], formats: dict[str, str], made: dict[str, Any]) -> Any:
-    """Return the stand-in for a class of readers, made once."""
-    return made.setdefault(name, type(name, (base,), {"tool_format": formats.get(name, "")}))
-
-
 class ToolParser(StandIn):
     """A parser of vLLM."""
+
+    engine = VLLM
 
     def __init__(self, tokenizer: Any, tools: Any = None) -> None:
         super().__init__()
@@ -265,16 +194,12 @@ class ToolParser(StandIn):
         request.skip_special_tokens = False
         return request
 
-    def _format(self, text: str) -> str:
-        first, _, second = self.tool_format.partition("|")
-        return second if second and any(mark in text for mark in get_format(second).call_markers) else first
-
     def _tool_set(self, request: Any) -> ToolSet:
         return self.tool_set(self.tools or getattr(request, "tools", None))
 
     def extract_tool_calls(self, model_output: str, request: Any) -> Any:
         """Read a whole text."""
-        text, found = read_whole(self._tool_set(request), self._format(model_output), model_output)
+        text, found = read_whole(self._tool_set(request), self.format_of(model_output), model_output)
         calls = [
             ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=arguments_of(call))) for call in found
         ]
@@ -292,7 +217,7 @@ class ToolParser(StandIn):
     ) -> Any:
         """Read a piece."""
         if self._stream is None or (not previous_text and current_text == delta_text):
-            self._stream = self._tool_set(request).parser(self._format(current_text))
+            self._stream = self._tool_set(request).parser(self.format_of(current_text))
         content, calls = "", {}
         for event in self.noted(self._stream.feed(delta_text)):
             if isinstance(event, TextDelta):
@@ -339,20 +264,7 @@ def arguments_of(call: Any) -> str:
 class ToolParserManager:
     """Of vLLM."""
 
-    names: dict[str, str] = {}
-
-    @classmethod
-    def get_tool_parser(cls, name: str) -> Any:
-        """Return the class of a name."""
-        return parser_class(cls.names.get(name, name))
-
-
-CLASSES: dict[str, Any] = {}
-
-
-def parser_class(name: str) -> Any:
-    """Return the stand-in for a class of parsers."""
-    return class_of(name, ToolParser, FORMATS, CLASSES)
+    get_tool_parser = ToolParser.named
 
 
 class Words:
@@ -452,7 +364,7 @@ def stand_in(name: str) -> Any:
     if own is not None and name[0].isupper():
         return own
     if name.endswith("Parser") and name != "ToolParser":
-        return parser_class(name)
+        return ToolParser.named(name)
     if name == "get_tokenizer":
         return lambda *given, **options: Words()
     if name == "detokenize_incrementally":
@@ -513,24 +425,22 @@ class Collector:
 
     Args:
         only: a pattern of the names of the tests to run.
-        out: patterns of the names of tests that are not about reading calls.
+        engine: whose tests they are.
     """
 
-    def __init__(self, only: str, out: Sequence[str]) -> None:
+    def __init__(self, only: str, engine: Engine) -> None:
         self.outcomes: dict[str, str] = {}
         self._unread: list[str] = []
         self._only = only
-        self._out = out
+        self._engine = engine
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Leave out what is not about reading calls."""
-        items[:] = [
-            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in self._out)
-        ]
+        items[:] = [i for i in items if re.search(self._only, i.nodeid) and not self._engine.is_out(i.nodeid)]
 
     def pytest_collectreport(self, report: Any) -> None:
         """Keep why a file of tests cannot be imported."""
-        if report.failed and not any(re.search(o, report.nodeid) for o in self._out):
+        if report.failed and not self._engine.is_out(report.nodeid):
             reason = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")]
             self._unread.append(f"{report.nodeid}: {reason[-1][1:].strip() if reason else report.longrepr}")
 
@@ -551,46 +461,38 @@ class Collector:
 
 
 def run_tests(
-    root: Path, ini: Path, places: Sequence[Path], only: str, out: Sequence[str], *more: str, look: bool
-) -> dict[str, str]:
-    """Run the tests of some places; return the outcome of each."""
-    collector = Collector(only, out)
-    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors", *more]
-    given += ["--tb=short" if look else "--tb=line", "--rootdir", str(root), "-c", str(ini)]
-    pytest.main([*given, *map(str, places)], plugins=[collector])
-    collector.require_all()
-    return collector.outcomes
-
-
-def show_outcomes(
-    name: str,
-    outcomes: dict[str, str],
-    folder: str,
-    part_of: Callable[[str], str],
-    patterns: Sequence[tuple[str, str, str]],
-    *,
-    keep: bool,
-) -> None:
-    """Print the outcomes, with the failed tests by their causes, and keep them as the results of that name.
+    engine: Engine, root: Path, places: Sequence[Path], *more: str, part_of: Callable[[str], str], only: str, look: bool
+) -> Mapping[str, Any]:
+    """Run the tests of some places, print those that failed with their causes, and return the counts.
 
     Args:
-        name: of the results.
-        outcomes: of each test.
-        folder: what the shown name of a test comes after.
+        engine: whose tests they are.
+        root: the folder of the engine's sources.
+        places: folders of tests.
+        more: options of pytest.
         part_of: gives the row of a test.
-        patterns: the causes.
-        keep: write the file.
+        only: a pattern of the names of tests.
+        look: print why tests fail.
     """
+    collector = Collector(only, engine)
+    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors", *more]
+    given += ["--tb=short" if look else "--tb=line", "--rootdir", str(root)]
+    pytest.main([*given, *map(str, places)], plugins=[collector])
+    collector.require_all()
     parts: dict[str, dict[str, int]] = {}
-    for test, kind in outcomes.items():
+    for test, kind in collector.outcomes.items():
         counts = parts.setdefault(part_of(test), dict.fromkeys(("passed", "failed", "skipped"), 0))
         counts["passed" if kind == "expected" else kind] += 1
-    failed = sorted(test.rpartition(folder)[2] for test, kind in outcomes.items() if kind == "failed")
-    causes = Counter(cause_of(test, patterns) for test in failed)
-    found = [{"whose": whose, "cause": cause, "tests": count} for (whose, cause), count in causes.items()]
-    show(name, {"files": parts, "causes": found, "failed": failed}, keep=keep)
-    for test in failed:
-        print(test, "|", *cause_of(test, patterns))
+    failed = {
+        test.rpartition(f"{places[-1].name}/")[2] for test, kind in collector.outcomes.items() if kind == "failed"
+    }
+    causes = {test: engine.cause_of(test) for test in sorted(failed)}
+    for test, cause in causes.items():
+        print(test, "|", *cause)
+    rows = [
+        {"whose": whose, "cause": cause, "tests": count} for (whose, cause), count in Counter(causes.values()).items()
+    ]
+    return {"files": parts, "causes": rows, "failed": list(causes)}
 
 
 def main(cache: Path = CACHE, only: str = "", look: bool = False, keep: bool = False) -> None:
@@ -608,8 +510,8 @@ def main(cache: Path = CACHE, only: str = "", look: bool = False, keep: bool = F
         archive.extractall(folder, [m for m in archive if wanted.match(m.name)], filter="data")
         root = Path(folder) / f"vllm-{VERSION}"
         registry = (root / "vllm/tool_parsers/__init__.py").read_text()
-        for name, cls in re.findall(r'"([\w-]+)": \([^"]*"\w+",[^"]*"(\w+)"', registry):
-            ToolParserManager.names[name] = cls
+        names = dict(re.findall(r'"([\w-]+)": \([^"]*"\w+",[^"]*"(\w+)"', registry))
+        ToolParser.engine = engine = replace(VLLM, names=names)
         sys.meta_path.insert(0, Finder("vllm", root, stand_in))
         import transformers
 
@@ -619,11 +521,12 @@ def main(cache: Path = CACHE, only: str = "", look: bool = False, keep: bool = F
             file = root / name.replace(".", "/") / "__init__.py"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-        (root / "pytest.ini").write_text("[pytest]\nmarkers =\n    skip_global_cleanup\n    slow_test\n    cpu_test\n")
         ini = root / "pytest.ini"
-        outcomes = run_tests(root, ini, [root / "tests/tool_parsers"], only, OUT, look=look)
+        ini.write_text("[pytest]\nmarkers =\n    skip_global_cleanup\n    slow_test\n    cpu_test\n")
 
-    def file_of(test: str) -> str:
-        return test.split("::")[0].rpartition("/test_")[2].removesuffix("_tool_parser.py")
+        def file_of(test: str) -> str:
+            return test.split("::")[0].rpartition("/test_")[2].removesuffix("_tool_parser.py")
 
-    show_outcomes("vllm_parsers", outcomes, "tool_parsers/", file_of, CAUSES, keep=keep)
+        places = [root / "tests/tool_parsers"]
+        report = run_tests(engine, root, places, "-c", str(ini), part_of=file_of, only=only, look=look)
+    show("vllm_parsers", report, keep=keep)

@@ -1,6 +1,6 @@
 """One change in a schema: does the new one take all that the old one took? Ours beside jsonschema-rs's algebra.
 
-    python -m benchmarks masks/contracts [--pairs N] [--seconds S] [--draws N] [--seed S] [--keep]
+    python -m benchmarks masks/contracts [--pairs N] [--draws N] [--seed S] [--sheets FILE] [--keep]
 
 Each pair is a schema of MaskBench and the same with one change at a random place: a property is added, dropped,
 required or no longer required, a bound or a list is tightened or loosened, a property is renamed, a subschema is moved
@@ -17,21 +17,21 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar import edits, random_text
 from toolgrammar.core.schema import KEYWORDS
 from toolgrammar.core.validation import Validator
 
-#: Seconds after which a pair is given up, and with it the part that has no answer yet.
+#: Seconds of processor time after which a side gives a pair up; half of them are for attacks.
 DEADLINE = 60
 #: Number of drawn texts from which an inclusion is attacked, of rounds of edits of the values so far, and maximum
 #: number of edits of one value.
@@ -48,10 +48,6 @@ def _add(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bo
         return False
     properties["added"] = rng.choice([{"type": "string"}, {"type": "integer", "minimum": 0}, {}])
     return True
-
-
-def _drop(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
-    return bool(_taken(rng, schema))
 
 
 def _taken(rng: random.Random, schema: dict[str, Any]) -> tuple[str, Any] | None:
@@ -157,7 +153,7 @@ def _close(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> 
 
 CHANGES: dict[str, Change] = {
     "add a property": _add,
-    "drop a property": _drop,
+    "drop a property": lambda rng, schema, root: bool(_taken(rng, schema)),
     "rename a property": _rename,
     "require a property": _require,
     "no longer require it": _free,
@@ -198,41 +194,40 @@ class Judges:
         return fast if fast == other else None
 
 
-def judged(case: dict[str, Any], draws: int, rng: random.Random) -> Iterator[dict[str, Any]]:
-    """Yield the answer of each side on a pair, and what the judges say of ours. Runs in a process of its own."""
-    old, new = case["old"], case["new"]
-    begin = time.process_time()
+def compared(_: Any, case: Mapping[str, Any], draws: int, seed: str) -> Sheet:
+    """Return our answer on a pair, and what the judges say of it: ``{"no grammar": error}`` for a schema that is
+    refused by itself. Runs in a process of its own."""
+    rng, old, new = random.Random(seed), case["old"], case["new"]
     try:
         grammar, other = Grammar.from_json_schema(old), Grammar.from_json_schema(new)
     except ToolGrammarError as error:
-        yield {"refused": type(error).__name__}
-        return
-    ready = time.process_time()
+        return {"no grammar": type(error).__name__}
+    begin = time.process_time()
     found = grammar.compare(other)
-    seconds = time.process_time() - ready
-    yield {
+    seconds = time.process_time() - begin
+    sheet: Sheet = {
         "covers": found.covers,
-        "relation": found.relation,
         "seconds": seconds,
-        "ready": ready - begin,
         "why": [each.message.split(": ", 1)[-1][:200] for each in found.undecided],
         "decided": [each.undecided is None for each in (found.lost, found.gained)],
     }
     try:
         judges = [Judges(old), Judges(new)]
     except Exception as error:
-        yield {"unjudged": type(error).__name__}
-        return
+        return {**sheet, "unjudged": type(error).__name__}
     result: Counter[str] = Counter()
-    wrong: list[Any] = []
+    shown: list[Any] = []
+
+    def verdicts(which: int, value: Any) -> tuple[bool | None, ...]:
+        """Return what the judges of one schema say, and those of the other."""
+        return judges[which].verdict(value), judges[1 - which].verdict(value)
+
     for which, witness in enumerate((found.lost, found.gained)):
         if witness.text is not None:
-            value = json.loads(witness.text)
-            verdicts = judges[which].verdict(value), judges[1 - which].verdict(value)
-            kind = "confirmed" if verdicts == (True, False) else "unclear" if None in verdicts else "wrong"
+            said = verdicts(which, json.loads(witness.text))
+            kind = "confirmed" if said == (True, False) else "unclear" if None in said else "wrong"
             result[kind] += 1
-            if kind != "confirmed":
-                wrong.append([kind, which, witness.text[:300], verdicts])
+            shown += [[kind, which, witness.text[:300]]] * (kind != "confirmed")
         elif witness.is_none:
             result["proved"] += 1
             values = [] if which else [test["data"] for test in case["tests"] if test["valid"]]
@@ -241,12 +236,12 @@ def judged(case: dict[str, Any], draws: int, rng: random.Random) -> Iterator[dic
             for value in _attacks(values, judges[which].fast.is_valid, draws, rng):
                 result["attacks"] += 1
                 if not judges[1 - which].fast.is_valid(value):
-                    is_wrong = judges[which].verdict(value) is True and judges[1 - which].verdict(value) is False
-                    result["wrong" if is_wrong else "unclear"] += 1
-                    wrong.append(["wrong" if is_wrong else "unclear", which, json.dumps(value)[:300], None])
+                    kind = "wrong" if verdicts(which, value) == (True, False) else "unclear"
+                    result[kind] += 1
+                    shown.append([kind, which, json.dumps(value)[:300]])
+                if result["wrong"] or result["unclear"] or time.process_time() - begin > DEADLINE / 2:
                     break
-    yield {"judged": dict(result), "shown": wrong}
-    yield {"theirs": _theirs(old, new)}
+    return {**sheet, "judged": dict(result), "shown": shown}
 
 
 def _attacks(values: list[Any], is_valid: Callable[[Any], bool], count: int, rng: random.Random) -> Iterator[Any]:
@@ -262,130 +257,71 @@ def _attacks(values: list[Any], is_valid: Callable[[Any], bool], count: int, rng
                 yield value
                 if len(seen) >= count:
                     return
-        near = [
-            each for value in rng.sample(found, min(len(found), DRAWN)) for each in islice(edits(value), MOST_EDITS)
-        ]
+        some = rng.sample(found, min(len(found), DRAWN))
+        near = [each for value in some for each in islice(edits(value), MOST_EDITS)]
         values = [changed for *_, changed in rng.sample(near, min(len(near), count))]
 
 
-def _theirs(old: Any, new: Any) -> str:
+def covered(_: Any, case: Mapping[str, Any], *__: Any) -> Sheet:
+    """Return the answer of jsonschema-rs on a pair. Runs in a process of its own."""
     import jsonschema_rs
 
-    begin = time.process_time()
     try:
-        made = [jsonschema_rs.canonicalize(each, validate_formats=True, offline=True) for each in (old, new)]
-        answer = str(made[1].covers(made[0])).rsplit(".", 1)[-1].lower()
-    except Exception as error:
-        answer = f"error: {type(error).__name__}"
-    except BaseException as error:  # a panic of Rust
-        answer = f"error: {type(error).__name__}"
-    return f"{answer} {time.process_time() - begin:.4f}"
+        old, new = (
+            jsonschema_rs.canonicalize(case[each], validate_formats=True, offline=True) for each in ("old", "new")
+        )
+        return {"covers": str(new.covers(old)).rsplit(".", 1)[-1].lower()}
+    except BaseException as error:  # also a panic of Rust
+        return {"covers": f"error: {type(error).__name__}"}
 
 
-def _serve(wire: Connection, draws: int, seed: int) -> None:
-    while (case := wire.recv()) is not None:
-        rng = random.Random(f"{seed} {case['id']}")
-        try:
-            for part in judged(case, draws, rng):
-                wire.send(part)
-        except Exception as error:
-            wire.send({"failed": f"{type(error).__name__}: {error}"[:300]})
-        wire.send({"end": True})
-
-
-class _Process:
-    """The process that judges pairs; a new one after a pair that took too long."""
-
-    def __init__(self, draws: int, seed: int) -> None:
-        self._arguments = draws, seed
-        self._begin()
-
-    def _begin(self) -> None:
-        context = get_context("spawn")
-        self._wire, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, *self._arguments), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def run(self, case: dict[str, Any]) -> dict[str, Any]:
-        """Return all that is known of a pair."""
-        sheet: dict[str, Any] = {}
-        try:
-            self._wire.send(case)
-            while "end" not in sheet:
-                if not self._wire.poll(DEADLINE):
-                    raise EOFError
-                sheet |= self._wire.recv()
-        except (EOFError, OSError):
-            self._process.kill()
-            self._process.join()
-            self._begin()
-        return sheet
-
-    def end(self) -> None:
-        """End the process."""
-        self._process.kill()
-
-
-def changed_schemas(seed: int, count: int) -> Iterator[dict[str, Any]]:
+def changed_schemas(seed: int) -> Iterator[dict[str, Any]]:
     """Yield pairs from all of MaskBench, in a random order, the kinds of changes in turn."""
     rng = random.Random(seed)
     cases = rows(MASKBENCH_ALL)
     rng.shuffle(cases)
-    kinds, made = list(CHANGES), 0
+    kinds = list(CHANGES)
     for number in range(len(cases) * len(kinds)):
         case = cases[number % len(cases)]
         kind = kinds[(number + number // len(cases)) % len(kinds)]
         new = changed(case["schema"], kind, rng)
         if new is not None:
-            yield {
-                "id": f"{case['id']} {kind}",
-                "kind": kind,
-                "old": case["schema"],
-                "new": new,
-                "tests": case["tests"],
-            }
-            made += 1
-            if made == count:
-                return
+            yield {**case, "id": f"{case['id']} {kind}", "kind": kind, "old": case["schema"], "new": new}
 
 
-def _contradicts(sheet: dict[str, Any]) -> bool:
+def _contradicts(ours: Sheet, theirs: Sheet) -> bool:
     """Return True if both sides have an answer, and not the same."""
-    said = {"yes": True, "no": False}.get(str(sheet.get("theirs")).split()[0])
-    return said is not None and sheet.get("covers") is (not said)
+    said = {"yes": True, "no": False}.get(theirs.get("covers", ""))
+    return said is not None and ours.get("covers") is (not said)
 
 
-def summary(sheets: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the counts of some pairs, with the times of their comparison."""
-    asked = [sheet for sheet in sheets if "refused" not in sheet]
-    seconds = sorted(sheet.get("seconds", float(DEADLINE)) for sheet in asked) or [0.0]
+def summary(sheets: Sequence[tuple[Sheet, Sheet]]) -> dict[str, Any]:
+    """Return the counts of some pairs, by our sheets and theirs, with the times of our comparison."""
+    asked = [pair for pair in sheets if "no grammar" not in pair[0]]
+    seconds = [ours.get("seconds", float(DEADLINE)) for ours, _ in asked] or [0.0]
     judged: Counter[str] = Counter()
-    for sheet in asked:
-        judged.update(sheet.get("judged", {}))
-    theirs = Counter(str(sheet.get("theirs", "no answer")).split()[0].rstrip(":") for sheet in asked)
+    for ours, _ in asked:
+        judged.update(ours.get("judged", {}))
     return {
         "pairs": len(sheets),
         "refused": len(sheets) - len(asked),
-        "decided": sum(sheet.get("covers") is not None for sheet in asked),
-        "decided_both_ways": sum(all(sheet.get("decided", [False])) for sheet in asked),
-        "compatible": sum(sheet.get("covers") is True for sheet in asked),
-        "broken": sum(sheet.get("covers") is False for sheet in asked),
-        "p50_ms": 1_000 * percentile(seconds, 0.5),
-        "p99_ms": 1_000 * percentile(seconds, 0.99),
-        "worst_ms": 1_000 * seconds[-1],
+        "decided": sum(ours.get("covers") is not None for ours, _ in asked),
+        "decided_both_ways": sum(all(ours.get("decided", [False])) for ours, _ in asked),
+        "compatible": sum(ours.get("covers") is True for ours, _ in asked),
+        "broken": sum(ours.get("covers") is False for ours, _ in asked),
+        **{f"p{share}_ms": 1_000 * percentile(seconds, share / 100) for share in (50, 99)},
         "judged": dict(judged),
-        "theirs": dict(theirs),
-        "contradict": sum(map(_contradicts, asked)),
+        "theirs": dict(Counter(theirs.get("covers", "no answer").split(":")[0] for _, theirs in asked)),
+        "contradict": sum(_contradicts(*pair) for pair in asked),
     }
 
 
 def main(
     pairs: int = 10_000,
-    seconds: float = float("inf"),
     draws: int = 1_000,
     seed: int = 1,
     verbose: bool = False,
+    sheets: Path | None = None,
     keep: bool = False,
 ) -> None:
     """Run the benchmark.
@@ -395,25 +331,24 @@ def main(
         draws: valid values with which an inclusion is attacked
         verbose: print wrong, unclear and undecided pairs
     """
-    process = _Process(draws, seed)
-    end = time.monotonic() + seconds
-    by_kind: dict[str, list[dict[str, Any]]] = {kind: [] for kind in CHANGES}
+    cases = list(islice(changed_schemas(seed), pairs))
+    jobs = {"ours": "compared", "theirs": "covered"}
+    workers = [Worker(name, (__name__, job), engine="builtins:object", deadline=DEADLINE) for name, job in jobs.items()]
+    settings = {"pairs": pairs, "draws": draws, "seed": seed}
+    found = gathered(workers, cases, lambda case: (case, draws, f"{seed} {case['id']}"), settings, sheets)
+    by_kind: dict[str, list[tuple[Sheet, Sheet]]] = {kind: [] for kind in CHANGES}
     undecided: Counter[str] = Counter()
-    for case in changed_schemas(seed, pairs):
-        if time.monotonic() > end:
-            break
-        sheet = process.run(case)
-        by_kind[case["kind"]].append(sheet)
-        if "refused" not in sheet and sheet.get("covers") is None:
-            undecided[(sheet.get("why") or [sheet.get("failed", "no answer")])[0]] += 1
-        noted = sheet.get("shown") or sheet.get("failed") or ("refused" not in sheet and sheet.get("covers") is None)
-        if verbose and (noted or _contradicts(sheet)):
-            print(json.dumps({"id": case["id"], **sheet}, ensure_ascii=False)[:1_000], flush=True)
-    process.end()
-    every = [sheet for sheets in by_kind.values() for sheet in sheets]
+    for case in cases:
+        ours, theirs = pair = found["ours"][case["id"]], found["theirs"][case["id"]]
+        by_kind[case["kind"]].append(pair)
+        is_undecided = "no grammar" not in ours and ours.get("covers") is None
+        if is_undecided:
+            undecided[(ours.get("why") or [ours.get("refused", "no answer")])[0]] += 1
+        if verbose and (ours.get("shown") or is_undecided or _contradicts(*pair)):
+            print(json.dumps({"id": case["id"], **ours, "theirs": theirs}, ensure_ascii=False)[:1_000], flush=True)
     report = {
-        "all": summary(every),
-        "kinds": {kind: summary(sheets) for kind, sheets in by_kind.items()},
+        "all": summary([pair for of_kind in by_kind.values() for pair in of_kind]),
+        "kinds": {kind: summary(of_kind) for kind, of_kind in by_kind.items()},
         "undecided": dict(undecided.most_common(12)),
         "draws": draws,
     }

@@ -67,81 +67,10 @@ class Fault(NamedTuple):
     wrong: str
 
 
-_LINKS, _MESSAGE = "tools/get-resource-links.js", "tools/get-annotated-message.js"
 #: The faults of the reference servers.
 MCP_FAULTS = {
-    "takes text for a number": Fault(
-        "get-sum", "accepted", "everything", "tools/get-sum.js", "a: z.number()", "a: z.coerce.number()"
-    ),
-    "takes one more": Fault(
-        "get-resource-links",
-        "accepted",
-        "everything",
-        _LINKS,
-        "count: z\n        .number()\n        .min(1)\n        .max(10)\n",
-        "count: z.preprocess((n) => (n === 11 ? 10 : n), z.number().min(1).max(10))\n",
-    ),
-    "takes numbers for text": Fault(
-        "open_nodes",
-        "accepted",
-        "memory",
-        "index.js",
-        "names: z.array(z.string())",
-        "names: z.array(z.coerce.string())",
-    ),
-    "crashes with a member": Fault(
-        "get-annotated-message",
-        "crash",
-        "everything",
-        _MESSAGE,
-        "if (includeImage) {",
-        'if (includeImage && messageType === "debug") process.exit(1);\n        if (includeImage) {',
-    ),
-    "crashes without a member": Fault(
-        "sequentialthinking",
-        "crash",
-        "sequential-thinking",
-        "lib.js",
-        "if (input.branchFromThought && input.branchId) {",
-        "if (input.branchFromThought && input.branchId === undefined) process.exit(1);\n"
-        "            if (input.branchFromThought && input.branchId) {",
-    ),
-    "crashes at an empty text": Fault(
-        "search_nodes",
-        "crash",
-        "memory",
-        "index.js",
-        "async searchNodes(query) {",
-        "async searchNodes(query) {\n        if (!query) process.exit(1);",
-    ),
-    "crashes at many items": Fault(
-        "create_entities",
-        "crash",
-        "memory",
-        "index.js",
-        "async createEntities(entities) {",
-        "async createEntities(entities) {\n"
-        "        if (entities.some((e) => e.observations.length > 1)) process.exit(1);",
-    ),
-    "hangs at the bound": Fault(
-        "get-resource-links",
-        "hang",
-        "everything",
-        _LINKS,
-        "const content = [];",
-        "if (count === 10) await new Promise(() => {});\n        const content = [];",
-    ),
-    "gives no media type": Fault(
-        "get-annotated-message", "protocol error", "everything", _MESSAGE, 'mimeType: "image/png",', ""
-    ),
-    "gives another type": Fault(
-        "get-structured-content",
-        "wrong result",
-        "everything",
-        "tools/get-structured-content.js",
-        'temperature: z.number().describe("Temperature in celsius")',
-        "temperature: z.preprocess(Number, z.number())",
-    ),
+    name: Fault(**fault)
+    for name, fault in json.loads(Path(__file__).with_name("mcp_faults.json").read_text(encoding="utf-8")).items()
 }
 #: Maximum number of values that are drawn for each one that is kept.
 TRIES = 200

@@ -34,53 +34,8 @@ from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED
 
-#: The grammars of the masks, in the syntax that GBNF and EBNF share.
-MASKED = {
-    "C subset": r"""
-root ::= function+
-function ::= type " " name "(" (type " " name (", " type " " name)*)? ") {\n" statement* "}\n"
-type ::= "int" | "float" | "char" | "void"
-statement ::= "  "? (declaration | assignment | return | while | if | call ";\n" | comment)
-declaration ::= type " " name " = " expression ";\n"
-assignment ::= name " = " expression ";\n"
-return ::= "return " expression ";\n"
-while ::= "while (" condition ") {\n" statement* "}\n"
-if ::= "if (" condition ") {\n" statement* "}\n" ("else {\n" statement* "}\n")?
-condition ::= expression " " ("<" | "<=" | "==" | "!=" | ">" | ">=") " " expression
-expression ::= term (" " [-+] " " term)*
-term ::= factor (" " [*/] " " factor)*
-factor ::= name | number | "-" factor | call | "(" expression ")"
-call ::= name "(" (expression (", " expression)*)? ")"
-name ::= [a-zA-Z_] [a-zA-Z_0-9]*
-number ::= [0-9]+
-comment ::= "// " [^\n]* "\n"
-""",
-    "SQL": r"""
-root ::= select ";"
-select ::= "SELECT " ("*" | column (", " column)*) " FROM " name join* where? group? order? limit?
-join ::= (" LEFT" | " INNER")? " JOIN " name " ON " column " = " column
-where ::= " WHERE " condition
-condition ::= test ((" AND " | " OR ") test)*
-test ::= column (compared | " IN (" (select | value (", " value)*) ")" | " IS " "NOT "? "NULL") | "(" condition ")"
-compared ::= " " ("=" | "<>" | "<" | "<=" | ">" | ">=") " " value
-group ::= " GROUP BY " column (", " column)*
-order ::= " ORDER BY " column (" ASC" | " DESC")? (", " column (" ASC" | " DESC")?)*
-limit ::= " LIMIT " [0-9]{1,9}
-column ::= name ("." name)? | ("COUNT" | "SUM" | "MAX") "(" name ")"
-name ::= [a-z] [a-z0-9_]*
-value ::= "-"? [0-9]{1,15} ("." [0-9]{1,15})? | "'" ([^'\n] | "''")* "'"
-""",
-    "JSON with comments": r"""
-root ::= ws value ws
-value ::= object | array | string | number | "true" | "false" | "null"
-object ::= "{" ws (member (ws "," ws member)* ws ("," ws)?)? "}"
-member ::= string ws ":" ws value
-array ::= "[" ws (value (ws "," ws value)* ws ("," ws)?)? "]"
-string ::= "\"" ([^"\\\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\""
-number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)?
-ws ::= ([ \t\n] | "//" [^\n]* "\n")*
-""",
-}
+#: The grammars of the masks (`grammars/`), in the syntax that GBNF and EBNF share.
+MASKED = ("C subset", "SQL", "JSON with comments")
 
 
 def random_grammar(draw: random.Random) -> str:
@@ -229,7 +184,8 @@ def masks(each: int) -> dict[str, Any]:
     vocabulary, encode = tekken()
     peers = _engines(vocabulary, encode)
     found: dict[str, Any] = {}
-    for name, text in MASKED.items():
+    for name in MASKED:
+        text = Path(__file__).with_name("grammars").joinpath(f"{name}.gbnf").read_text(encoding="utf-8")
         draw = random.Random(5)
         grammar = Grammar.from_gbnf(text)
         texts = []
