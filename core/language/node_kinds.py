@@ -46,8 +46,8 @@ ENDLESS = 2**31 - 1
 #: - A, B, C: the arguments, by kind. LITERAL, SPECIAL: the index of its bytes or name. SEQ: two nodes. ALT: the index
 #:   of its parts, and their number. REPEAT, COUNTED: part, least, most (-1: no bound). WORDS: first and last word, and
 #:   the number of bytes of each that are already read. LAZY: the index of its rule, the node that is empty iff it is
-#:   (-1: none), and the expansion plus one (before it, 0; of a rule of a family, -1 minus its number). DYNAMIC: the
-#:   index of its resolver, its static node, and what it may forbid.
+#:   (-1: none; `UNASKED`: its family knows it), and the expansion plus one (before it, 0; of a rule of a family, -1
+#:   minus its number). DYNAMIC: the index of its resolver, its static node, and what it may forbid.
 #: - HAS_TEXT, NULLABLE: NO or YES, 0 if not known yet.
 #: - HEADS: the index of its heads plus one; 0 if not known yet, SEARCHED while they are searched.
 #: - MARK: 0; while a search visits it, its frame plus one; while its "no" is provisional, minus the number of that
@@ -60,6 +60,9 @@ ANSWER_NO, ANSWER_YES = -1, -2
 
 #: The value of HEADS while the heads of a node are searched.
 SEARCHED = -1
+
+#: The value of B of a LAZY node of a family before its emptiness is asked for.
+UNASKED = -2
 
 #: The first nodes of every store.
 EMPTY, EPSILON = 0, 1

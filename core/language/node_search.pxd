@@ -16,6 +16,7 @@ cdef class NodeSearch(NodeStore):
     cdef void _learn(self, int node, int has_text, int nullable) noexcept
     cpdef int expand(self, int node) except -1
     cdef int _expand(self, int node) except -1
+    cdef int _as_empty_as(self, int node) except -3
     cdef int _without(self, int node, object error, int before) except -1
     cpdef bint nullable(self, int node) except -1
     cpdef bint is_empty(self, int node) except -1

@@ -121,6 +121,26 @@ class NodeSearch(NodeStore):
         return current
 
     @cython.cfunc
+    @cython.exceptval(-3, check=False)
+    def _as_empty_as(self, node: cython.int) -> cython.int:
+        """Return the node that is empty iff a LAZY node is; -1: only its expansion tells. A family is asked once; a
+        limit that it exceeds meets the expansion too, which is narrowed then."""
+        instead: cython.int = cell(self, node, node_kinds.B)
+        if instead != node_kinds.UNASKED:
+            return instead
+        instead = -1
+        number: cython.int = cell(self, node, node_kinds.C)
+        if number < 0:  # else it is expanded
+            try:
+                instead = self._things[cell(self, node, node_kinds.A)].as_empty_as(-1 - number)
+            except (LimitError, SchemaError, RecursionError):
+                instead = -1
+            if instead >= 0:
+                self._check(instead)
+        self._cells[node * node_kinds.WIDTH + node_kinds.B] = instead
+        return instead
+
+    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _without(self, node: cython.int, error, before: cython.int) -> cython.int:
         """Return the narrowed language of a rule that exceeded a limit: that of its ``otherwise()``, else the empty
@@ -142,7 +162,7 @@ class NodeSearch(NodeStore):
         rule = self._things[cell(self, node, node_kinds.A)]
         instead = rule.otherwise() if hasattr(rule, "otherwise") else None
         if instead is None:
-            if cell(self, node, node_kinds.B) >= 0:
+            if self._as_empty_as(node) >= 0:
                 raise error
             instead = node_kinds.EMPTY
         self.exceed(error)
@@ -183,6 +203,7 @@ class NodeSearch(NodeStore):
         if question == node_kinds.HAS_TEXT:  # decided by its parts, if they are known
             part: cython.int = cell(self, node, node_kinds.B)
             if cell(self, node, node_kinds.KIND) == node_kinds.LAZY:
+                part = self._as_empty_as(node)
                 known = 0 if part < 0 else cell(self, part, node_kinds.HAS_TEXT)
             elif cell(self, node, node_kinds.KIND) == node_kinds.SEQ:
                 known = cell(self, part, node_kinds.HAS_TEXT)
@@ -357,7 +378,8 @@ class NodeSearch(NodeStore):
         if kind == node_kinds.REPEAT:
             return node_kinds.ANSWER_YES if b == 0 else a
         if kind == node_kinds.LAZY:
-            return self._expand(node) if question == node_kinds.NULLABLE or b < 0 else b
+            b = -1 if question == node_kinds.NULLABLE else self._as_empty_as(node)
+            return self._expand(node) if b < 0 else b
         if kind == node_kinds.DYNAMIC:
             return b
         return node_kinds.ANSWER_YES if b == 0 and self.terms.nullable(a) else node_kinds.ANSWER_NO  # TEXT

@@ -526,29 +526,22 @@ class NodeStore:
         return found
 
     @cython.ccall
-    def lazy_each(self, expand: object, numbers: list, as_empty_as: list) -> list:
-        """Return the nodes of the rules of one family: the rule of ``number`` is ``expand(number)``.
+    def lazy_each(self, family: object, numbers: object) -> list:
+        """Return the nodes of the rules of one family: the rule of ``number`` is ``family(number)``.
 
         They cost less than as many rules with keys, and are not shared: each call makes new ones.
 
         Args:
-            expand: returns the node of a rule, by its number.
+            family: returns the node of a rule, by its number. Its method ``as_empty_as(number)`` returns the node that
+                is empty iff the rule is (as for `lazy`), or -1; it is called when that is first asked.
             numbers: a number for each rule, not negative.
-            as_empty_as: a node for each, as for `lazy`; -1: none.
         """
         found: list = []
         number: cython.int
-        instead: cython.int
-        node: cython.int
         at: cython.int = len(self._things)
-        self._things.append(expand)
-        for i in range(len(numbers)):
-            number = numbers[i]
-            instead = as_empty_as[i]
-            if instead >= 0:
-                self._check(instead)
-            node = self._new(node_kinds.LAZY, at, instead, -1 - number)
-            found.append(node)
+        self._things.append(family)
+        for number in numbers:
+            found.append(self._new(node_kinds.LAZY, at, node_kinds.UNASKED, -1 - number))
         return found
 
     def dynamic(self, key, static: cython.int, resolve, forbids: cython.int = 0):

@@ -70,8 +70,11 @@ class ObjectPlan:
         sure: for each member, then for each region, True if it surely has a value; `UNKNOWN`: not computed yet.
         sure_from: for each member, the number of members from it on that are required or surely have a value; None: not
             computed yet.
+        spelled: for each member of a plain object in JSON, the text of its name; empty until it is needed.
         words: for each member, the texts of its name (empty: it is never valid); None: not computed yet.
         values: for each member, then for each region, the node of its value; `UNKNOWN`: not built yet.
+        lists: the names of ranges of members, each with the rest of the object after it, by the first member, the end
+            and if they begin the object, if members come in the schema's order.
         follow: by member, or (below zero, from the last) by region: the rest of the object after its name, if it is the
             same after every state.
         following: for each member, the number of the first required member from it on.
@@ -79,8 +82,8 @@ class ObjectPlan:
         rests: the rest of the object after a member, by the state.
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
-        witnesses: for each member, the witness of the rest after its name, if members may come in any order; `UNKNOWN`:
-            not built yet, or it depends on the state.
+        witnesses: for each member, then for each region, the witness of the rest after its name, if it is the same
+            after every state; `UNKNOWN` until it is built.
         marks: for each member, the marks of its live values; None: not computed yet.
         answered: the rest of the object from the name of a member with live values on, by the member, the state and
             the texts of the answers.
@@ -132,14 +135,16 @@ class ObjectPlan:
         self.free = not shape.demands and not shape.least and shape.most is None
         self.plain = self.free and not self.bars
         self.words: list[tuple[bytes, ...] | None] = [None] * size
+        self.spelled: list[bytes] = []
+        self.lists: dict[tuple[int, int, bool], int] = {}
         self.follow: dict[object, int] = {}
         self.rests: dict[object, int] = {}
         self.start = UNKNOWN
         self.witness: int | None = UNKNOWN
-        self.witnesses = [UNKNOWN] * size
         self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
+        self.witnesses = [UNKNOWN] * len(self.values)
         self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
         self.marks: list[Marks | None] = [None] * size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -56,6 +56,9 @@ class Expansions(Protocol):
 
     def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
         """Return the rest of an object after the name of a member, expanded."""
+
+    def witness_after_name(self, rule: AfterNameRule, number: int) -> int:
+        """Return the witness of the rest of an object after the name of a member; `UNKNOWN` if it has none."""
 
     def resolved(self, live: LiveRule, before: Written) -> int:
         """Return the rest of an object from a member with live values on, after a text."""
@@ -114,10 +117,14 @@ class AfterNameRule:
         """Return the node of the rest after the name of a member, by its index: its number from that of the regions."""
         return self.objects.expand_after_name(self, index - len(self.plan.others))
 
-    def node(self, number: int, as_empty_as: int | None = None) -> int:
-        """Return the node of the rest after the name of one member: expanded when a text reaches it."""
-        index = number + len(self.plan.others)
-        return self.objects.nodes.lazy_each(self, [index], [-1 if as_empty_as is None else as_empty_as])[0]
+    def as_empty_as(self, index: int) -> int:
+        """Return the witness of the rest after the name of a member, by its index; `UNKNOWN` if it has none."""
+        return self.objects.witness_after_name(self, index - len(self.plan.others))
+
+    def each(self, numbers: Iterable[int]) -> list[int]:
+        """Return the node of the rest after the name of each of some members: expanded when a text reaches it."""
+        skipped = len(self.plan.others)
+        return self.objects.nodes.lazy_each(self, [number + skipped for number in numbers])
 
 
 @dataclass(slots=True, eq=False)

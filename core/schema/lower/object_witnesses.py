@@ -16,7 +16,7 @@ from ..normal.conjunction import Goal
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import MergedObjects
 from .object_plan import UNKNOWN, ObjectPlan, bits_of
-from .object_rules import MembersState
+from .object_rules import AfterNameRule, MembersState
 
 #: Maximum number of states of the demands on one object that the search for a text meets, and the number of further
 #: ones for each state that a text may reach.
@@ -103,6 +103,21 @@ class ObjectWitnesses:
                         values.append(self._value(plan, number))
                 plan.witness = nodes.sequence(values)
         return plan.witness
+
+    def witness_after_name(self, rule: AfterNameRule, number: int) -> int:
+        """Return the witness of the rest of an object after the name of a member; `UNKNOWN` if it has none."""
+        plan, state = rule.plan, rule.state
+        if rule.value != UNKNOWN or rule.goal or state.excluded:
+            return UNKNOWN
+        if state.start is not None and not self._has_enough(plan, state):
+            return UNKNOWN
+        whole = self._witness(plan)
+        if whole is None:
+            return UNKNOWN
+        if plan.witnesses[number] == UNKNOWN:
+            is_sure = self._is_inhabited(plan, number)
+            plan.witnesses[number] = whole if is_sure else self.nodes.seq(self._value(plan, number), whole)
+        return plan.witnesses[number]
 
     def _is_endless(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
@@ -282,3 +297,9 @@ class ObjectWitnesses:
 def spelled_name(name: str) -> bytes:
     """Return a property name as JSON."""
     return escaped(encode_basestring(name)).encode()
+
+
+def spelled_names(names: list[str], ending: bytes) -> list[bytes]:
+    """Return property names as JSON, each with an ending: many at once (JSON has no line break in a string)."""
+    lines = "\n".join(map(encode_basestring, names))
+    return [line + ending for line in escaped(lines).encode().split(b"\n")] if names else []

@@ -20,12 +20,15 @@ from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
-from .object_plan import UNKNOWN, ObjectPlan, has_marks
+from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
 from .object_rules import NO_OBJECTS, AfterNameRule, LiveRule, MembersState, RestRule
-from .object_witnesses import ObjectWitnesses
+from .object_witnesses import ObjectWitnesses, spelled_names
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
+
+#: Number of members whose names are one list, shared by the states before them: a power of two.
+SHARED_NAMES = 256
 
 
 class _Schema(dict[str, Any]):
@@ -164,7 +167,7 @@ class ObjectLowering(ObjectWitnesses):
         nodes = self.nodes
         at = state.at
         size = plan.size
-        entries: list[tuple[bytes, int]] = []
+        keys = nodes.EMPTY
         live: list[int] = []  # the members with live values
         allowed = plan.most is None or state.members < plan.most
         skipped = nodes.EMPTY
@@ -176,16 +179,18 @@ class ObjectLowering(ObjectWitnesses):
             numbers: Sequence[int] = (number,)
         elif self.any_order:
             done = not plan.required & ~at
-            numbers = [number for number in range(size) if not at >> number & 1] if at else range(size)
+            written = frozenset(bits_of(at))
+            numbers = [number for number in range(size) if number not in written] if at else range(size)
         else:
             following = plan.following[at]
             done = following == size
             numbers = range(at, following if done else following + 1)
             if state.barred:
                 numbers = [number for number in numbers if not state.barred >> number & 1]
-        if allowed:
-            self._add(entries, live, plan, state, numbers)
-        keys = nodes.words(entries)
+        if allowed and self._has_plain_names(plan, state):
+            keys = self._plain_names(plan, state, numbers)
+        elif allowed:
+            keys = self._names(live, plan, state, numbers)
         if allowed and plan.others and (done or (self.any_order and state.start is None)):
             lead = b"" if state.is_first else self._lead
             options = [keys]
@@ -206,15 +211,52 @@ class ObjectLowering(ObjectWitnesses):
             return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
-    def _add(
-        self,
-        entries: list[tuple[bytes, int]],
-        live: list[int],
-        plan: ObjectPlan,
-        state: MembersState,
-        numbers: Sequence[int],
-    ) -> None:
-        """Add the texts of the names of members, each with what follows it; the numbers of members with live values."""
+    def _has_plain_names(self, plan: ObjectPlan, state: MembersState) -> bool:
+        """Return True if the names of an object are nothing but JSON strings, and what follows a name depends, in the
+        schema's order, on the member alone."""
+        special = self.lowering.is_marked or self.lowering.is_live or state.excluded or state.start is not None
+        return plan.plain and self._direct and not special
+
+    def _plain_names(self, plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
+        """Return the names of members, each with what follows it (see `_has_plain_names`).
+
+        In the schema's order, the members are a range, which begins elsewhere in each state. It is divided where those
+        of other states are, and long parts are shared: all states of n members need n log n names.
+        """
+        if self.any_order or not numbers:
+            return self._listed(plan, state, numbers)
+        parts: list[int] = []
+        first, end = numbers[0], numbers[-1] + 1
+        while first < end:
+            size = SHARED_NAMES
+            while not first % (2 * size) and first + 2 * size <= end:
+                size *= 2
+            stop = min(end, first - first % SHARED_NAMES + size)
+            key = (first, stop, state.is_first)
+            if key not in plan.lists:
+                plan.lists[key] = self._listed(plan, state, range(first, stop))
+            parts.append(plan.lists[key])
+            first = stop
+        return self.nodes.alt(parts)
+
+    def _listed(self, plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
+        """Return the names of members, each with what follows it, in one list."""
+        if not plan.spelled:
+            plan.spelled = spelled_names(plan.names, self._ending)
+        words = [plan.spelled[number] for number in numbers]
+        if self._lead and not state.is_first:
+            words = [self._lead + word for word in words]
+        rule = AfterNameRule(self, plan, state)
+        if self.any_order:
+            return self.nodes.words(dict(zip(words, rule.each(numbers), strict=True)))
+        follow = plan.follow
+        missing = [number for number in numbers if number not in follow]
+        follow.update(zip(missing, rule.each(missing), strict=True))
+        return self.nodes.words(dict(zip(words, map(follow.__getitem__, numbers), strict=True)))
+
+    def _names(self, live: list[int], plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
+        """Return the names of members, each with what follows it; those with live values go to ``live`` instead."""
+        entries: list[tuple[bytes, int]] = []
         named: list[int] = []
         for number in numbers:
             words = plan.words[number]
@@ -231,23 +273,13 @@ class ObjectLowering(ObjectWitnesses):
                     entries.append((lead + word, self.nodes.seq(mark, rest)))
                 else:
                     entries.append((lead + word, rest))
+        return self.nodes.words(entries)
 
     def _after_names(self, plan: ObjectPlan, state: MembersState, numbers: list[int]) -> list[int]:
         """Return the rest of an object after the name of each of some members."""
         if not self.any_order or state.start is not None or state.excluded:
             return [self._after_name(plan, state, number) for number in numbers]
-        whole = self._witness(plan)
-        if whole is not None:
-            for number in numbers:
-                if plan.witnesses[number] == UNKNOWN:
-                    is_sure = self._is_inhabited(plan, number)
-                    plan.witnesses[number] = whole if is_sure else self.nodes.seq(self._value(plan, number), whole)
-        skipped, witnesses = len(plan.others), plan.witnesses
-        return self.nodes.lazy_each(
-            AfterNameRule(self, plan, state),
-            [number + skipped for number in numbers],
-            [witnesses[number] for number in numbers],
-        )
+        return AfterNameRule(self, plan, state).each(numbers)
 
     def _live(self, plan: ObjectPlan, state: MembersState, number: int) -> int:
         """Return the rest of an object from a member with live values on, with the separator before it.
@@ -368,7 +400,7 @@ class ObjectLowering(ObjectWitnesses):
         node."""
         if state.open and not self.any_order:
             state = state._replace(open=self._unmet(plan, state, number))
-        return AfterNameRule(self, plan, state, None, value, goal).node(number)
+        return AfterNameRule(self, plan, state, None, value, goal).each([number])[0]
 
     def _after_name(self, plan: ObjectPlan, state: MembersState, number: int, name: str | None = None) -> int:
         """Return the rest of an object after a name (see `AfterNameRule`): expanded when a text reaches it."""
@@ -378,16 +410,13 @@ class ObjectLowering(ObjectWitnesses):
         if open != state.open:
             state = state._replace(open=open)
         if state.excluded:
-            return AfterNameRule(self, plan, state, name).node(number)
+            return AfterNameRule(self, plan, state, name).each([number])[0]
         key = number if plan.plain else (number, state.members, state.open, state.barred)
         if not self.any_order:  # the rest is the same from every state before
             follow = plan.follow.get(key)
             if follow is not None:
                 return follow
-        witness = self._witness(plan) if state.start is None or self._has_enough(plan, state) else None
-        if witness is not None and not self._is_inhabited(plan, number):
-            witness = self.nodes.seq(self._value(plan, number), witness)
-        node = AfterNameRule(self, plan, state).node(number, witness)
+        node = AfterNameRule(self, plan, state).each([number])[0]
         if not self.any_order:
             plan.follow[key] = node
         return node

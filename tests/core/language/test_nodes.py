@@ -212,17 +212,29 @@ def test_a_node_of_nowhere_is_an_error() -> None:
 
 
 def test_rules_of_one_family() -> None:
-    """Rules of one function are expanded one by one, each with its own number, and are empty as their witnesses say."""
+    """Rules of one family are expanded one by one, each with its own number, and are empty as their witnesses say: each
+    witness is asked for once, and not before; with none that is within the limits, the rule itself tells."""
     nodes = Nodes()
     asked: list[int] = []
+    witnessed: list[int] = []
 
-    def expand(number: int) -> int:
-        asked.append(number)
-        return nodes.literal(b"abc"[number : number + 1])
+    class Family:
+        def __call__(self, number: int) -> int:
+            asked.append(number)
+            return nodes.literal(b"abcd"[number : number + 1])
 
-    first, second, void = nodes.lazy_each(expand, [0, 2, 1], [nodes.EPSILON, -1, nodes.EMPTY])
+        def as_empty_as(self, number: int) -> int:
+            witnessed.append(number)
+            if number == 3:
+                raise LimitError("too large")
+            return (nodes.EPSILON, nodes.EMPTY, -1)[number]
+
+    first, second, void, large, unread = nodes.lazy_each(Family(), [0, 2, 1, 3, 0])
+    assert witnessed == []
     assert not nodes.is_empty(first) and nodes.is_empty(void) and asked == []
+    assert nodes.expand(unread) == nodes.literal(b"a") and asked.pop() == 0
+    assert not nodes.is_empty(large) and asked.pop() == 3
     assert not nodes.is_empty(second) and asked == [2]
     assert nodes.heads(nodes.seq(second, first)) == ((nodes.literal(b"c"), first),)
     assert nodes.expand(first) == nodes.literal(b"a") and nodes.expand(first) == nodes.literal(b"a")
-    assert asked == [2, 0]
+    assert asked == [2, 0] and witnessed == [0, 1, 3, 2]

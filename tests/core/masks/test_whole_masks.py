@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Constraint, Grammar, Vocabulary
+from toolgrammar.core.json import json_bytes
 
 from ... import vocabularies
 from ...whole_masks import MaskError, Steps, accepted, check_mask
@@ -74,6 +75,40 @@ def test_masks_of_many_words() -> None:
     ):
         judge.schema({"type": ["object", "array", "string"], **schema}, [value], rng)
     assert judge.tally["schemas"] == 5 and judge.tally["masks"] > 60, judge.tally
+
+
+@pytest.mark.parametrize("shared", [1, 4, 256])
+def test_masks_of_names_in_shared_lists(shared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the schema's order, before and after each member, every token is judged, however long the lists are in which
+    the states share their names."""
+    monkeypatch.setattr("toolgrammar.core.schema.lower.objects.SHARED_NAMES", shared)
+    rng = random.Random(shared)
+    names = ["".join(rng.choices('ab"\n\\\u00e9\ud800', k=rng.randrange(4))) for _ in range(40)]
+    spelled = [json_bytes(name) + b": " for name in names]
+    tokens = [*(bytes((byte,)) for byte in range(256)), *sorted({*spelled, *(b"1, " + each for each in spelled)})]
+    vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False)
+    values = [
+        {"const": 1},
+        {"not": {}},
+        False,
+        {"const": 1},
+        {"minimum": 1, "maximum": 1, "multipleOf": 2, "type": "number"},
+    ]
+    for required in (0, 1, 3):
+        schema = {
+            "type": "object",
+            "properties": {name: values[number % 5] for number, name in enumerate(names)},
+            "required": [name for number, name in enumerate(names) if number % 5 == 0][7 : 7 + required],
+            "additionalProperties": False,
+        }
+        constraint = Grammar.from_json_schema(schema, whitespace="single", property_order="schema").bind(vocabulary)
+        members = schema["properties"].items()
+        text = json_bytes({name: 1 for name, value in members if value == {"const": 1}})
+        matcher, steps = constraint.matcher(), Steps()
+        for byte in text:
+            assert np.array_equal(check_mask(matcher, steps), accepted(matcher)), (required, matcher)
+            assert matcher.accept(byte)
+        assert matcher.is_accepting
 
 
 def test_a_real_vocabulary_is_judged_whole() -> None:
