@@ -33,18 +33,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jsonschema
-import numpy as np
 
-from benchmarks.masks import tool_sets
+from benchmarks.masks.tool_sets import LLGuidance, Ours
 from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.engines import Encode
-from benchmarks.shared.engines import Ours as OursOfSchemas
 from benchmarks.shared.peers import tekken, tekken_file
 from benchmarks.shared.results_io import percentile, show
 from benchmarks.shared.workers import installed
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
-from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools import Tool
 from toolgrammar.tools.closed_schema import close_objects
 
 SWEEPS: dict[str, tuple[int, ...]] = {
@@ -58,7 +56,6 @@ TEXTS = 24
 #: Behind each token of the doubled vocabulary: common in no token, and ordinary for every engine (llguidance's sets of
 #: tokens that stay in strings leave out 0x7F, which would make it look twenty times as slow).
 MARKER = b"~"
-SPACING = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 WORDS = ("harbour", "Zürich", "blue", "42nd street", "tomorrow", "naïve", "a window seat", "東京", "fast", "refund")
 Case = tuple[Any, list[str]]
 
@@ -76,44 +73,6 @@ def vocabulary_of(size: int) -> tuple[Vocabulary, Encode]:
     tokens += [None if token is None else token + MARKER for token in whole.tokens[: max(0, size - TEKKEN)]]
     vocabulary = Vocabulary(tokens, eos=whole.eos)
     return vocabulary, lambda text: [controls + rank for rank in encoding.encode_ordinary(text)]
-
-
-class Ours(OursOfSchemas):
-    """toolgrammar, of schemas and of tools."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-        self.mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
-
-    def prepare(self, subject: Any) -> Any:
-        """What is handed in: a schema, or tools."""
-        return subject
-
-    def compile(self, subject: Any) -> Any:
-        """Compile, and give the first mask."""
-        if isinstance(subject, list):
-            grammar = ToolSet(subject).grammar("hermes", tool_choice="required")
-        else:
-            grammar = Grammar.from_json_schema(subject, whitespace="single", property_order="schema")
-        constraint = grammar.bind(self.vocabulary)
-        constraint.matcher().fill_mask(self.mask)
-        return constraint
-
-
-class LLGuidance(tool_sets.LLGuidance):
-    """llguidance: its own JSON Schema, or the Lark grammar of ``tool_sets.py``. Making the text is not counted."""
-
-    def prepare(self, subject: Any) -> str:
-        """The grammar's text."""
-        if isinstance(subject, list):
-            return str(self.matcher.grammar_from_lark(super().prepare(subject)))
-        return str(self.matcher.grammar_from_json_schema(json.dumps({**subject, "x-guidance": SPACING})))
-
-    def compile(self, grammar: str) -> Any:
-        """Compile, and give the first mask."""
-        matcher = self.load(grammar)
-        self.fill(matcher)
-        return matcher
 
 
 # -- what is compiled and written ----------------------------------------------------------------------------------
@@ -312,7 +271,6 @@ def child(engines: Sequence[Any], given: list[Case], encode: Encode, now: Callab
     gc.collect()
     gc.freeze()
     out.send({engine.name: measure(engine, given, encode, now) for engine in engines})
-    out.close()
 
 
 def main(
@@ -357,10 +315,8 @@ def main(
             receive, send = forks.Pipe(duplex=False)
             process = forks.Process(target=child, args=(engines, given, encode, now, send))
             process.start()
-            send.close()
-            found = receive.recv()
+            report["sweeps"][sweep][str(at)] = receive.recv()
             process.join()
-            report["sweeps"][sweep][str(at)] = found
             print(f"{sweep} {at:,} is measured", flush=True)
     show("growth", report, keep=keep)
     every = [found for of_sweep in report["sweeps"].values() for found in of_sweep.values()]

@@ -30,66 +30,68 @@ from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import percentile, show
 from benchmarks.shared.workers import installed
-from toolgrammar.core import ConstraintCache, Vocabulary
+from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
 
 FIXED = b'<tool_call>\n{"name": "'
+#: As this library's default.
+SPACING = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
 
 
 class Ours(engines.Ours):
-    """toolgrammar."""
+    """toolgrammar, of schemas and of lists of tools.
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary)
-        self.cache = ConstraintCache()
+    Args:
+        vocabulary: of the masks.
+        bind: binds a grammar to a vocabulary.
+    """
 
-    def prepare(self, chosen: Sequence[Tool]) -> Any:
-        """What a request hands in: making it is not counted."""
-        return chosen
+    def __init__(self, vocabulary: Vocabulary, bind: Callable[..., Constraint] = Grammar.bind) -> None:
+        self.vocabulary, self._bind = vocabulary, bind
+        self.mask = self.bits = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
 
-    def first(self, chosen: Sequence[Tool]) -> Any:
+    def prepare(self, subject: Any) -> Any:
+        """Return what is handed in: making it is not counted."""
+        return subject
+
+    def compile(self, subject: Any) -> Constraint:
         """Compile, and give the first mask."""
-        grammar = ToolSet(chosen).grammar("hermes", tool_choice="required")
-        matcher = self.cache.bind(grammar, self.vocabulary).matcher()
-        self.fill(matcher)
-        return matcher
+        if isinstance(subject, list):
+            grammar = ToolSet(subject).grammar("hermes", tool_choice="required")
+        else:
+            grammar = Grammar.from_json_schema(subject, whitespace="single", property_order="schema")
+        constraint = self._bind(grammar, self.vocabulary)
+        constraint.matcher().fill_mask(self.mask)
+        return constraint
 
 
 class LLGuidance(engines.LLGuidance):
-    """llguidance, with a Lark grammar."""
+    """llguidance: its own JSON Schema, or a Lark grammar of alternatives."""
 
-    def __init__(self, vocabulary: Vocabulary, encode: engines.Encode | None = None) -> None:
-        super().__init__(vocabulary, encode or tekken()[1])
-
-    def prepare(self, chosen: Sequence[Tool]) -> str:
-        """The grammar's text: making it is not counted."""
+    def prepare(self, subject: Any) -> str:
+        """Return the grammar's text: making it is not counted."""
+        if not isinstance(subject, list):
+            return str(self.matcher.grammar_from_json_schema(json.dumps({**subject, "x-guidance": SPACING})))
+        heads = [json.dumps(json.dumps(tool.name) + ', "arguments": ') for tool in subject]
         lines = ['start: "<tool_call>\\n{\\"name\\": " call "}\\n</tool_call>"']
-        heads = [
-            json.dumps(json.dumps(tool.name) + ', "arguments": ') + f" args_{at}" for at, tool in enumerate(chosen)
-        ]
-        lines.append("call: " + "\n    | ".join(heads))
-        spacing = {"item_separator": ", ", "key_separator": ": ", "whitespace_flexible": False}
-        for at, tool in enumerate(chosen):
-            schema = {**close_objects(tool.parameters), "x-guidance": spacing}
-            lines.append(f"args_{at}: %json {json.dumps(schema)}")
-        return "\n".join(lines)
+        lines.append("call: " + "\n    | ".join(f"{head} args_{at}" for at, head in enumerate(heads)))
+        for at, tool in enumerate(subject):
+            lines.append(f"args_{at}: %json {json.dumps({**close_objects(tool.parameters), 'x-guidance': SPACING})}")
+        return str(self.matcher.grammar_from_lark("\n".join(lines)))
 
-    def first(self, text: str) -> Any:
+    def compile(self, text: str) -> Any:
         """Compile, and give the first mask."""
-        matcher = self.load(self.matcher.grammar_from_lark(text))
+        matcher = self.load(text)
         self.fill(matcher)
         return matcher
 
 
 class XGrammar(engines.XGrammar):
-    """xgrammar, with structural tags."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        super().__init__(vocabulary, cache=True)
+    """xgrammar, with structural tags of tools."""
 
     def prepare(self, chosen: Sequence[Tool]) -> Any:
-        """The structural tag: making it is not counted."""
+        """Return the structural tag: making it is not counted."""
         from xgrammar import structural_tag
 
         tags = [
@@ -103,11 +105,11 @@ class XGrammar(engines.XGrammar):
         choice = structural_tag.TagsWithSeparatorFormat(tags=tags, separator="\n", at_least_one=True)
         return structural_tag.StructuralTag(format=choice)
 
-    def first(self, tag: Any) -> Any:
+    def compile(self, tag: Any) -> Any:
         """Compile, and give the first mask."""
-        matcher = self.matcher(self.compiler.compile_structural_tag(tag))
-        self.fill(matcher)
-        return matcher
+        compiled = self.compiler.compile_structural_tag(tag)
+        self.matcher(compiled).fill_next_token_bitmask(self.mask)
+        return compiled
 
 
 def second(engine: Any, state: Any) -> int:
@@ -125,14 +127,14 @@ def measure(engine: Any, requests: Sequence[Sequence[Tool]], clock: Callable[[],
         handed = engine.prepare(chosen)
         begin = clock()
         try:
-            matcher = engine.first(handed)
+            compiled = engine.compile(handed)
         except Exception as error:  # a peer may raise anything; a refusal is a result
             refused.append(str(error)[:100])
             continue
-        middle = clock()
+        first.append((clock() - begin) / 1e3)
+        matcher, begin = engine.start(compiled), clock()
         allowed.append(second(engine, matcher))
-        behind.append((clock() - middle) / 1e3)
-        first.append((middle - begin) / 1e3)
+        behind.append((clock() - begin) / 1e3)
     return {"compile_and_first_mask_us": first, "second_mask_us": behind, "allowed": allowed, "refused": refused}
 
 
@@ -152,8 +154,11 @@ def main(
         each: tools of a request
     """
     pool = distinct_tools(data, tools)
-    vocabulary, _ = tekken()
-    made: dict[str, Callable[[Vocabulary], Any]] = {"llguidance": LLGuidance, "xgrammar": XGrammar}
+    vocabulary, encode = tekken()
+    made: dict[str, Callable[[], Any]] = {
+        "llguidance": lambda: LLGuidance(vocabulary, encode),
+        "xgrammar": lambda: XGrammar(vocabulary, cache=True),
+    }
     draw = random.Random(0)
     shuffled = draw.sample(pool, len(pool))
     seen = [shuffled[at : at + each] for at in range(0, len(shuffled), each)]
@@ -161,7 +166,7 @@ def main(
     gc.collect()
     gc.freeze()
     report: dict[str, Any] = {"tools": len(pool), "each": each, "engines": {}}
-    for engine in [Ours(vocabulary), *(made[peer](vocabulary) for peer in installed(peers))]:
+    for engine in [Ours(vocabulary, ConstraintCache().bind), *(made[peer]() for peer in installed(peers))]:
         own = asked[:xgrammar_requests] if engine.name == "xgrammar" else asked
         # Tools are handed in anew, as the requests of an agent would: nothing hangs on the objects.
         begin = time.perf_counter()

@@ -24,12 +24,14 @@ from typing import Any
 import jsonschema
 import numpy as np
 
+from benchmarks.masks.tool_sets import LLGuidance
 from benchmarks.shared.data import rows
+from benchmarks.shared.engines import XGrammar
 from benchmarks.shared.sheets import Sheet
 from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError
 from toolgrammar.core.conversation import TextDelta
 from toolgrammar.core.models import Model
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
 
 
@@ -287,27 +289,49 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
 }
 
 
+class OneCall(XGrammar):
+    """xgrammar, of one call in the Hermes format, with the spacing of the library's default."""
+
+    def prepare(self, tools: Sequence[Tool]) -> Any:
+        """Return the grammar."""
+        import xgrammar
+
+        of, end = xgrammar.Grammar, xgrammar.Grammar.from_ebnf('root ::= "}\\n</tool_call>"')
+        calls = []
+        for tool in tools:
+            head = json.dumps(f'<tool_call>\n{{"name": {json.dumps(tool.name)}, "arguments": ')
+            schema = of.from_json_schema(json.dumps(close_objects(tool.parameters)), any_whitespace=False)
+            calls.append(of.concat(of.from_ebnf(f"root ::= {head}"), schema, end))
+        return of.union(*calls)
+
+    def compile(self, grammar: Any) -> Any:
+        """Compile the grammar."""
+        return self.compiler.compile_grammar(grammar)
+
+
+#: Engines that mask the logits of a model instead of this library.
+PEERS: dict[str, Callable[..., Any]] = {"xgrammar": OneCall, "llguidance": LLGuidance}
+
+
 def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
-    """Return the way of masking the model's logits with a peer's processor for transformers."""
-    import torch
-
-    from benchmarks.shared.processors import PEERS
-
+    """Return the way of masking the model's logits by a peer."""
     backend = model.backend
-    make = PEERS[name](backend)
+    engine = PEERS[name](backend.vocabulary, backend.encode)
 
     def write(bench: Bench, case: Case) -> Sheet:
-        processor = make(case.tools)
+        state = engine.start(engine.compile(engine.prepare(list(case.tools))))
         prompt = backend.encode_prompt(conversation(case), case.tools.to_openai(), case.tools.prompt(bench.format))
         session = backend.start()
         written: list[int] = []
         try:
             logits = session.extend(prompt)
             while len(written) < bench.max_tokens:
-                scores = processor(torch.tensor([[*prompt, *written]]), torch.from_numpy(np.array(logits)[None]))
-                token = int(scores[0].argmax())
+                engine.fill(state)
+                allowed = np.unpackbits(engine.bits.view(np.uint8), count=len(logits), bitorder="little")
+                token = int(np.where(allowed, logits, -np.inf).argmax())
                 if token in backend.vocabulary.eos:
                     break
+                engine.step(state, token)
                 written.append(token)
                 logits = session.extend([token])
         finally:
