@@ -22,18 +22,19 @@ import importlib
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.answers.bfcl_v4 import paired
 from benchmarks.answers.seen_ids import call_of, functions, lines
-from benchmarks.shared.answer_ways import Bench, Free, answered, spent
+from benchmarks.shared.answer_ways import Bench, Free, answered
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import Message, ToolCall, load_model
+from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet
 
 FREE = "free text, parsed"
@@ -65,6 +66,10 @@ class Turn:
     def name(self) -> str:
         """The conversation, and the number of the turn."""
         return f"{self.entry['id']}:{self.number}"
+
+    def size(self, model: Model) -> int:
+        """Return the number of tokens of the prompt."""
+        return model.count_tokens(self.messages, self.tools)
 
     def run(self, calls: Sequence[str], player: str) -> list[str]:
         """Return the results of calls in the systems of a player, which keep their states."""
@@ -115,35 +120,93 @@ def conversations(package: Path) -> Iterator[list[Turn]]:
         yield found
 
 
+@dataclass
+class Play:
+    """A turn, as far as it is played.
+
+    Attributes:
+        turn: the turn.
+        player: whose systems are used.
+        messages: the conversation.
+        steps: the calls of each answer, as Python.
+        known: the last result of each call, and how many results said something new up to it.
+        made: the calls, as Python has them.
+        repeated: number of calls that were made before.
+        news: number of results that said something new.
+    """
+
+    turn: Turn
+    player: str
+    messages: list[Message]
+    steps: list[list[str]] = field(default_factory=list)
+    known: dict[str, tuple[str, int]] = field(default_factory=dict)
+    made: dict[str, ToolCall] = field(default_factory=dict)
+    repeated: int = 0
+    news: int = 0
+
+    @classmethod
+    def begin(cls, turn: Turn, player: str) -> Play:
+        """Return the beginning of a turn, after BFCL's answers to those before."""
+        for calls in turn.answers[:-1]:
+            turn.run(calls, player)
+        return cls(turn, player, list(turn.messages))
+
+    def repeats(self, calls: Sequence[ToolCall]) -> bool:
+        """Return True if all calls have results, and nothing new was learnt since."""
+        return all(self.known.get(as_python(call), ("", -1))[1] == self.news for call in calls)
+
+    def execute(self, calls: Sequence[ToolCall]) -> None:
+        """Execute the calls of an answer."""
+        texts = [as_python(call) for call in calls]
+        self.steps.append(texts)
+        self.messages.append(Message("assistant", "", tool_calls=tuple(calls)))
+        self.repeated += sum(text in self.known for text in texts)
+        for call, text, result in zip(calls, texts, self.turn.run(texts, self.player), strict=True):
+            self.messages.append(Message("tool", result, tool_call_id=call.id, name=call.name))
+            self.news += self.known.get(text, (None, 0))[0] != result
+            self.known[text], self.made[text] = (result, self.news), call
+
+    def branch(self, player: str) -> Play:
+        """Return the same turn, played again by another player."""
+        other = Play.begin(self.turn, player)
+        for texts in self.steps:
+            self.turn.run(texts, player)
+        other.messages, other.steps, other.news = list(self.messages), list(self.steps), self.news
+        other.known, other.made = dict(self.known), dict(self.made)
+        return other
+
+    def sheet(self, ended: bool) -> Sheet:
+        """Return what it is worth now."""
+        right = self.turn.is_right(self.steps, f"{self.player}:checked")
+        return {"right": int(right), "ended": int(ended), "calls": sum(map(len, self.steps)), "steps": len(self.steps)}
+
+
 def play(most_steps: int, way: str, bench: Bench, turn: Turn) -> Sheet:
     """Return what a turn is worth that a model plays."""
-    player = f"{way}:{turn.number}"
-    for calls in turn.answers[:-1]:
-        turn.run(calls, player)
-    messages, steps, seen = list(turn.messages), [], set()
-    sheet: Sheet = dict(NOTHING)
-    is_free = way == FREE
-    while len(steps) < most_steps:
-        answer = bench.write(messages, Free(turn.tools) if is_free else turn.tools, **WAYS[way])
+    playing, is_free = Play.begin(turn, f"{way}:{turn.number}"), way == FREE
+    tokens, ended = 0, False
+    while len(playing.steps) < most_steps and not ended:
+        answer = bench.write(playing.messages, Free(turn.tools) if is_free else turn.tools, **WAYS[way])
         calls: Sequence[ToolCall] = answer.tool_calls
         if is_free:
             read, error = bench.read(answer.text, turn.tools)
             calls = () if error else read
-        sheet["tokens"] += spent(answer)["tokens"]
-        sheet["text"] = answer.raw
-        if not calls:
-            sheet["ended"] = 1
-            break
-        texts = [as_python(call) for call in calls]
-        steps.append(texts)
-        sheet["calls"] += len(texts)
-        sheet["repeated"] += sum(text in seen for text in texts)
-        seen |= set(texts)
-        messages.append(Message("assistant", "", tool_calls=tuple(calls)))
-        for call, result in zip(calls, turn.run(texts, player), strict=True):
-            messages.append(Message("tool", result, tool_call_id=call.id, name=call.name))
-    sheet |= {"steps": len(steps), "played": steps, "right": int(turn.is_right(steps, f"{player}:checked"))}
-    return sheet
+        tokens += answer.usage.completion_tokens
+        ended = not calls
+        if calls:
+            playing.execute(calls)
+    sheet = {**playing.sheet(ended), "repeated": playing.repeated, "tokens": tokens}
+    return {**sheet, "text": answer.raw, "played": playing.steps}
+
+
+def bfcl() -> Path:
+    """Return the folder of the package ``bfcl-eval``."""
+    return Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+
+
+def bench_of(model: str, max_tokens: int) -> Bench:
+    """Return a model that answers with calls or a text."""
+    return Bench(load_model(model), max_tokens, {"tool_choice": "auto"})
 
 
 def summary(sheets: Sheets, model: str) -> dict[str, Any]:
@@ -154,10 +217,8 @@ def summary(sheets: Sheets, model: str) -> dict[str, Any]:
         row = {"requests": len(mine), **{name: sum(one[name] for one in mine.values()) for name in COUNTED}}
         row["silent"] = sum(one["steps"] > 0 and one["ended"] > 0 and one["text"] == "" for one in mine.values())
         row["no_call"] = sum(one["steps"] == 0 for one in mine.values())
-        both = [(one["right"], sheets[model, FREE, name].get("right", 0)) for name, one in mine.items()
-                if (model, FREE, name) in sheets]  # fmt: skip
-        more, less = both.count((1, 0)), both.count((0, 1))
-        rows[way] = {**row, "more": more, "less": less, "chance": sign_test(more, less)}
+        both = {name: sheets[model, FREE, name] for name in mine if (model, FREE, name) in sheets}
+        rows[way] = {**row, **paired((mine[name]["right"], free.get("right", 0)) for name, free in both.items())}
     return {"model": model, "ways": rows}
 
 
@@ -180,11 +241,8 @@ def main(
     """
     known, count = Sheets(sheets), 0
     if model:
-        package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
-        loaded = load_model(model)
-        bench = Bench(loaded, max_tokens, {"tool_choice": "auto"})
-        short = (each for each in conversations(package)
-                 if loaded.count_tokens(each[-1].messages, each[-1].tools) <= most_prompt)  # fmt: skip
+        bench = bench_of(model, max_tokens)
+        short = (each for each in conversations(bfcl()) if each[-1].size(bench.model) <= most_prompt)
         for turn in chain.from_iterable(short):
             for way in WAYS:
                 known.answer((name, way, turn.name), answered, partial(play, most_steps, way), bench, turn)

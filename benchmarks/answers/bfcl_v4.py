@@ -29,7 +29,8 @@ import json
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -142,6 +143,17 @@ def sign_test(more: int, less: int) -> float:
     return min(1.0, 2 * tail)
 
 
+def paired(pairs: Iterable[tuple[bool, bool]]) -> dict[str, float]:
+    """Return how often one way is right where another one is not, and the reverse, and how likely that is by chance.
+
+    Args:
+        pairs: for each request that both answered, if the one and if the other is right.
+    """
+    counts = Counter((bool(one), bool(other)) for one, other in pairs)
+    more, less = counts[True, False], counts[False, True]
+    return {"more": more, "less": less, "chance": sign_test(more, less)}
+
+
 # -- the run -------------------------------------------------------------------------------------------------------
 
 
@@ -180,8 +192,7 @@ def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:
                 for sheet in here
                 if ("grammar", sheet["id"]) in right
             ]
-            more, less = pairs.count((True, False)), pairs.count((False, True))
-            found["ways"][name] = {**tally(here), "more": more, "less": less, "chance": sign_test(more, less)}
+            found["ways"][name] = {**tally(here), **paired(pairs)}
         models[model] = found
     return models
 

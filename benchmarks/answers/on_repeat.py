@@ -17,22 +17,20 @@ Each turn is kept in ``--sheets`` as soon as it is played, and a run that was st
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_multi_turn import Turn, as_python, conversations
-from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.answers.bfcl_multi_turn import Play, Turn, bench_of, bfcl, conversations
+from benchmarks.answers.bfcl_v4 import paired
 from benchmarks.shared.answer_ways import Bench, answered
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
-from toolgrammar.core import Grammar, Message, ToolCall, load_model
+from toolgrammar.core import Grammar, ToolCall
 from toolgrammar.tools import ToolSet
 
 ENDED, OTHER, SAME = WAYS = ("no further call", "other call", "same again")
@@ -52,63 +50,6 @@ class Barred(ToolSet):
             if {} not in barred or tool.parameters.get("properties"):  # else no other call of it exists
                 described.append({"name": tool.name, "parameters": schema})
         return ToolSet.from_any(described).grammar(*given, **options)
-
-
-@dataclass
-class Play:
-    """A turn, as far as it is played.
-
-    Attributes:
-        turn: the turn.
-        player: whose systems are used.
-        messages: the conversation.
-        steps: the calls of each answer, as Python.
-        known: the last result of each call, and how many results said something new up to it.
-        news: number of results that said something new.
-    """
-
-    turn: Turn
-    player: str
-    messages: list[Message]
-    steps: list[list[str]] = field(default_factory=list)
-    known: dict[str, tuple[str, int]] = field(default_factory=dict)
-    made: dict[str, ToolCall] = field(default_factory=dict)
-    news: int = 0
-
-    @classmethod
-    def begin(cls, turn: Turn, player: str) -> Play:
-        """Return the beginning of a turn, after BFCL's answers to those before."""
-        for calls in turn.answers[:-1]:
-            turn.run(calls, player)
-        return cls(turn, player, list(turn.messages))
-
-    def repeats(self, calls: Sequence[ToolCall]) -> bool:
-        """Return True if all calls have results, and nothing new was learnt since."""
-        return all(self.known.get(as_python(call), ("", -1))[1] == self.news for call in calls)
-
-    def execute(self, calls: Sequence[ToolCall]) -> None:
-        """Execute the calls of an answer."""
-        texts = [as_python(call) for call in calls]
-        self.steps.append(texts)
-        self.messages.append(Message("assistant", "", tool_calls=tuple(calls)))
-        for call, text, result in zip(calls, texts, self.turn.run(texts, self.player), strict=True):
-            self.messages.append(Message("tool", result, tool_call_id=call.id, name=call.name))
-            self.news += self.known.get(text, (None, 0))[0] != result
-            self.known[text], self.made[text] = (result, self.news), call
-
-    def branch(self, player: str) -> Play:
-        """Return the same turn, played again by another player."""
-        other = Play.begin(self.turn, player)
-        for texts in self.steps:
-            self.turn.run(texts, player)
-        other.messages, other.steps, other.news = list(self.messages), list(self.steps), self.news
-        other.known, other.made = dict(self.known), dict(self.made)
-        return other
-
-    def sheet(self, ended: bool) -> Sheet:
-        """Return what it is worth now."""
-        right = self.turn.is_right(self.steps, f"{self.player}:checked")
-        return {"right": int(right), "ended": int(ended), "calls": sum(map(len, self.steps)), "steps": len(self.steps)}
 
 
 def play(most_steps: int, bench: Bench, turn: Turn) -> Sheet:
@@ -154,10 +95,8 @@ def summary(sheets: Sheets) -> list[dict[str, Any]]:
         ways = {}
         for way in WAYS:
             counts = {key: sum(sheet[way][key] for sheet in repeated) for key in ("right", "ended", "calls")}
-            both = [(sheet[way]["right"], sheet[ENDED]["right"]) for sheet in repeated]
-            more, less = both.count((1, 0)), both.count((0, 1))
-            counts |= {"requests": len(repeated), "more": more, "less": less}
-            ways[way] = {**counts, "chance": sign_test(more, less)}
+            pairs = ((sheet[way]["right"], sheet[ENDED]["right"]) for sheet in repeated)
+            ways[way] = {**counts, "requests": len(repeated), **paired(pairs)}
         rows.append({"model": name, "turns": len(mine), "errors": errors, "silent": silent, "ways": ways})
     return rows
 
@@ -181,10 +120,8 @@ def main(
     known = Sheets(sheets)
     if model:
         until = time.monotonic() + 60 * minutes
-        package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
-        loaded = load_model(model)
-        bench = Bench(loaded, max_tokens, {"tool_choice": "auto"})
-        every = sorted(conversations(package), key=lambda one: loaded.count_tokens(one[-1].messages, one[-1].tools))
+        bench = bench_of(model, max_tokens)
+        every = sorted(conversations(bfcl()), key=lambda one: one[-1].size(bench.model))
         for turn in chain.from_iterable(every):
             if time.monotonic() < until:
                 known.answer((name, turn.name), answered, partial(play, most_steps), bench, turn)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.answers.bfcl_v4 import paired
 from benchmarks.shared.data import spread
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
@@ -244,9 +244,7 @@ def summary(way: str, sheets: Sequence[Sheet], free: Sequence[Sheet]) -> dict[st
     """Return the row of a way, compared with the free one."""
     row = {"way": way, "asked": len(sheets)}
     row |= {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
-    more = sum(one["right"] > other["right"] for one, other in zip(sheets, free, strict=True))
-    less = sum(one["right"] < other["right"] for one, other in zip(sheets, free, strict=True))
-    return row | {"more": more, "less": less, "chance": sign_test(more, less)}
+    return row | paired((one["right"], other["right"]) for one, other in zip(sheets, free, strict=True))
 
 
 def main(
