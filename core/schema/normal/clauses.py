@@ -105,15 +105,15 @@ def _either(one: AnyExists, other: AnyExists) -> AnyExists:
 def _is_met(demand: AnyExists) -> bool:
     """Return True if a demand is a tautology: the object lacks a member, or has it with any value, or with one that
     satisfies a formula or does not."""
-    beside: dict[str, set[Formula]] = {}
+    may_be_absent: dict[str, set[Formula]] = {}  # by the name of such a member: one of these holds of its value, too
     for exists in demand.options:
         if exists.name is not None and exists.name in demand.absent:
             if exists.formula == TRUE:
                 return True
-            beside.setdefault(exists.name, set()).add(exists.formula)
+            may_be_absent.setdefault(exists.name, set()).add(exists.formula)
     return any(
         isinstance(each, SignedSchema) and negated(each) in formulas
-        for formulas in beside.values()
+        for formulas in may_be_absent.values()
         for each in formulas
     )
 
@@ -154,7 +154,7 @@ def _simpler(objects: Objects, contradictions: Contradictions, open_objects: boo
         if not options:
             return None
         if len(options) == 1:
-            (((name, meaning, is_absent), only),) = options.items()
+            (((name, meaning, is_absent), only),) = options.items()  # a demand of one option is a plain condition
             if name is not None and is_absent:
                 absent = absent | {name}
             elif name is not None and meaning is None:
@@ -163,18 +163,13 @@ def _simpler(objects: Objects, contradictions: Contradictions, open_objects: boo
                 exists.append(only)
             continue
         present = tuple([option for option in options.values() if option is not None])
-        gone = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
-        if open_objects and len(options) == 2 and len(gone) == len(present) == 1 and present[0].name in gone:
-            name = present[0].name or ""
+        missing = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
+        if open_objects and len(options) == 2 and len(missing) == len(present) == 1 and present[0].name in missing:
+            name = present[0].name or ""  # no such member, or one with a value: what `properties` says
             members[name] = AllOf((members[name], present[0].formula)) if name in members else present[0].formula
             continue
-        demands[AnyExists(present, gone)] = frozenset(options)
-    kept: dict[AnyExists, _Options] = {}
-    for demand, keys in demands.items():
-        if not _is_implied(keys, kept):
-            kept = {other: theirs for other, theirs in kept.items() if not _implies(keys, theirs)}
-            kept[demand] = keys
-    any_exists = tuple(kept)
+        demands[AnyExists(present, missing)] = frozenset(options)
+    any_exists = _strongest(demands)
     if any_exists == objects.any_exists:
         return objects
     both = replace(
@@ -188,18 +183,23 @@ def _simpler(objects: Objects, contradictions: Contradictions, open_objects: boo
     return both if absent.isdisjoint(both.needed) else None
 
 
-def _is_implied(options: _Options, kept: dict[AnyExists, _Options]) -> bool:
-    """Return True if one of the kept demands implies the demand of some options."""
-    for other in kept.values():
-        if _implies(other, options):
-            return True
-    return False
+def _strongest(demands: dict[AnyExists, _Options]) -> tuple[AnyExists, ...]:
+    """Return the demands that no other one implies."""
+    strongest: dict[AnyExists, _Options] = {}
+    for demand, options in demands.items():
+        for other in strongest.values():
+            if _implies(other, options):
+                break
+        else:
+            strongest = {other: theirs for other, theirs in strongest.items() if not _implies(options, theirs)}
+            strongest[demand] = options
+    return tuple(strongest)
 
 
 def _implies(one: _Options, other: _Options) -> bool:
     """Return True if a demand implies another one: each of its options is an option of the other, or a special case."""
-    for option in one:
-        if option not in other and (option[0], None, option[2]) not in other:
+    for name, meaning, is_absent in one:
+        if (name, meaning, is_absent) not in other and (name, None, is_absent) not in other:
             return False
     return True
 
@@ -231,11 +231,11 @@ class _Facts:
         needed = self._needed
         left: dict[_Option, Exists | None] = {}
         has_any = False
-        for gone in sorted(demand.absent):
-            if not self._may_have(gone):
+        for missing in sorted(demand.absent):
+            if not self._may_have(missing):
                 return None
-            if gone not in needed:
-                left[gone, None, True] = None
+            if missing not in needed:
+                left[missing, None, True] = None
         for exists in self._named(demand.options):
             name = exists.name
             if name is None:
@@ -252,10 +252,10 @@ class _Facts:
                 left[name, self._contradictions.meaning(exists.formula), False] = exists
         if not has_any:
             return left
-        return {
-            option: member
-            for option, member in left.items()
-            if option[2] or option[1] is None or (option[0], None, False) not in left
+        return {  # without the special cases of an option that takes any value
+            (name, meaning, is_absent): member
+            for (name, meaning, is_absent), member in left.items()
+            if is_absent or meaning is None or (name, None, False) not in left
         }
 
     def _may_have(self, name: str) -> bool:

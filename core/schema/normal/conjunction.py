@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, Union
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar, Union
 
 from ...json.values import TYPES, in_both
 from ...text_grammars.strings import StringGrammar
@@ -29,22 +30,23 @@ _NONE: frozenset[str] = frozenset()
 
 
 class _Hashed:
-    """An immutable value, compared by its key; the hash is computed once, as the parts may be large."""
+    """An immutable value, compared by its public fields; the hash is computed once, as these may be large."""
 
     __slots__ = ("_hash",)
     _hash: int
+    _public: ClassVar[attrgetter[Any]]
 
-    def _key(self) -> tuple[object, ...]:
-        raise NotImplementedError
+    def __init_subclass__(cls) -> None:
+        cls._public = attrgetter(*[name for name in cls.__annotations__ if name[0] != "_"])
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._key() == other._key())
+        return self is other or (type(self) is type(other) and self._public(self) == self._public(other))
 
     def __hash__(self) -> int:
         try:
             return self._hash
         except AttributeError:
-            self._hash = hash(self._key())
+            self._hash = hash(self._public(self))
             return self._hash
 
 
@@ -54,18 +56,12 @@ class AnyOf(_Hashed):
 
     parts: tuple[Formula, ...]
 
-    def _key(self) -> tuple[object, ...]:
-        return self.parts
-
 
 @dataclass(slots=True, eq=False)
 class AllOf(_Hashed):
     """All formulas hold; of none: always true."""
 
     parts: tuple[Formula, ...]
-
-    def _key(self) -> tuple[object, ...]:
-        return self.parts
 
 
 @dataclass(slots=True, eq=False)
@@ -75,9 +71,6 @@ class IfThenElse(_Hashed):
     condition: Formula
     then: Formula
     otherwise: Formula
-
-    def _key(self) -> tuple[object, ...]:
-        return self.condition, self.then, self.otherwise
 
 
 @dataclass(slots=True, eq=False)
@@ -104,9 +97,6 @@ class UnevaluatedProperties(_Hashed):
     parts: tuple[ObjectPart, ...]
     formula: Formula
 
-    def _key(self) -> tuple[object, ...]:
-        return self.parts, self.formula
-
 
 @dataclass(slots=True, eq=False)
 class Exists(_Hashed):
@@ -126,9 +116,6 @@ class Exists(_Hashed):
     beside: tuple[ObjectPart, ...] | None = None
     failing: Formula | None = None
 
-    def _key(self) -> tuple[object, ...]:
-        return self.name, self.formula, self.pattern, self.beside, self.failing
-
 
 @dataclass(slots=True, eq=False)
 class AnyExists(_Hashed):
@@ -136,9 +123,6 @@ class AnyExists(_Hashed):
 
     options: tuple[Exists, ...]
     absent: frozenset[str] = _NONE
-
-    def _key(self) -> tuple[object, ...]:
-        return self.options, self.absent
 
 
 @dataclass(slots=True, eq=False)
@@ -159,9 +143,6 @@ class Contains(_Hashed):
     least: int = 1
     most: int | None = None
 
-    def _key(self) -> tuple[object, ...]:
-        return self.formula, self.first, self.end, self.least, self.most
-
 
 @dataclass(slots=True, eq=False)
 class UnevaluatedItems(_Hashed):
@@ -171,9 +152,6 @@ class UnevaluatedItems(_Hashed):
     parts: tuple[ArrayPart, ...]
     found: tuple[Formula, ...]
     formula: Formula
-
-    def _key(self) -> tuple[object, ...]:
-        return self.parts, self.found, self.formula
 
 
 @dataclass(slots=True, eq=False)
@@ -190,12 +168,9 @@ class Strings(_Hashed):
     not_patterns: tuple[str | StringGrammar, ...] = ()
     not_formats: tuple[str, ...] = ()
 
-    def _key(self) -> tuple[object, ...]:
-        return self.least, self.most, self.patterns, self.formats, self.not_patterns, self.not_formats
-
 
 @dataclass(slots=True, eq=False)
-class Findings:
+class MemberMemo:
     """Memo of facts about the members of some objects, for the next comparison of alternatives.
 
     Attributes:
@@ -240,40 +215,21 @@ class Objects(_Hashed):
     exclusive: tuple[frozenset[str], ...] = ()
     _needed: frozenset[str] | None = field(default=None, init=False, repr=False)
     _named: frozenset[str] | None = field(default=None, init=False, repr=False)
-    _findings: Findings | None = field(default=None, init=False, repr=False)
-
-    def _key(self) -> tuple[object, ...]:
-        """Return the fields by which two conjunctions are equal."""
-        return (
-            self.parts,
-            self.unevaluated,
-            self.exists,
-            self.names,
-            self.required,
-            self.absent,
-            self.least,
-            self.most,
-            self.any_exists,
-            self.exclusive,
-        )
+    _memo: MemberMemo | None = field(default=None, init=False, repr=False)
 
     @property
     def needed(self) -> frozenset[str]:
         """Names of members that must be there."""
         if self._needed is None:
-            self._needed = frozenset(self.required)
-            if self.exists:
-                self._needed = self._needed.union(each.name for each in self.exists if each.name is not None)
+            self._needed = frozenset(self.all_required)
         return self._needed
 
     @property
     def named(self) -> frozenset[str]:
         """Names that some constraint mentions."""
         if self._named is None:
-            names = {each.name for each in self.exists if each.name is not None}
-            for part in self.parts:
-                names.update(part.properties)
-            self._named = frozenset(names)
+            required = [each.name for each in self.exists if each.name is not None]
+            self._named = frozenset(required).union(*[part.properties for part in self.parts])
         return self._named
 
     @property
@@ -287,11 +243,11 @@ class Objects(_Hashed):
         return bool(self.names or self.unevaluated) or any(part.additional is not None for part in self.parts)
 
     @property
-    def findings(self) -> Findings:
+    def memo(self) -> MemberMemo:
         """Memo of facts about the members."""
-        if self._findings is None:
-            self._findings = Findings()
-        return self._findings
+        if self._memo is None:
+            self._memo = MemberMemo()
+        return self._memo
 
 
 @dataclass(slots=True, eq=False)
@@ -313,9 +269,6 @@ class Arrays(_Hashed):
     least: int = 0
     most: int | None = None
     unique: bool = False
-
-    def _key(self) -> tuple[object, ...]:
-        return self.parts, self.unevaluated, self.contains, self.least, self.most, self.unique
 
     @property
     def fewest(self) -> int:
@@ -363,9 +316,6 @@ class OnlyKeywordFails(_Hashed):
 
     located: Located
     keyword: str
-
-    def _key(self) -> tuple[object, ...]:
-        return self.located, self.keyword
 
 
 #: A signed subschema, formulas joined, or a fact in normal form.

@@ -278,7 +278,7 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
 def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal | None:
     """Return the formulas that the value of a required member must satisfy; None if the object cannot have it. Computed
     once."""
-    known = objects.findings.goals
+    known = objects.memo.goals
     if name not in known:
         matched = [pattern for part in objects.parts for pattern in part.patterns if normaliser.matches(pattern, name)]
         for rule in objects.unevaluated:
@@ -299,7 +299,7 @@ def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal | None
 def _names(normaliser: NormalForms, objects: Objects) -> int:
     """Return a term, in the normaliser's store, of names that includes every name that a member may have; computed
     once."""
-    found = objects.findings.names
+    found = objects.memo.names
     if found is None:
         terms = normaliser.terms
         languages = [_strings_of(normaliser, each) for each in objects.names]
@@ -308,7 +308,7 @@ def _names(normaliser: NormalForms, objects: Objects) -> int:
             words = [name for part in parts for name in part.properties]
             patterns = [regex_term(terms, pattern, whole=False) for part in parts for pattern in part.patterns]
             languages.append(terms.alt([*([terms.words(words)] if words else []), *patterns]))
-        found = objects.findings.names = terms.and_(languages) if languages else terms.ALL
+        found = objects.memo.names = terms.and_(languages) if languages else terms.ALL
     return found
 
 

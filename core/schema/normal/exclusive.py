@@ -91,9 +91,9 @@ class ExclusiveOptions(Assertions):
                 branches = [self.branches((kinds, option)) for option in options]
                 for one, two in suspects([self.contradictions.labels(each) for each in branches]):
                     self.compared += 1
-                    both = common(self, branches[one], branches[two])
-                    if both:
-                        found[one][two] = found[two][one] = both
+                    overlap = common(self, branches[one], branches[two])
+                    if overlap:
+                        found[one][two] = found[two][one] = overlap
             finally:
                 self.one_of_as_union -= 1
             self._overlaps[located] = found
@@ -153,10 +153,8 @@ class ExclusiveOptions(Assertions):
         ``oneOf`` may need the negations of all others."""
         found = self._gathered_ones.get(id(alternatives))
         if found is None:
-            found = self._gathered_ones[id(alternatives)] = (
-                alternatives,
-                together(alternatives),
-            )  # they are kept, so that the id stays their own
+            # The alternatives are kept, so that the id stays their own.
+            found = self._gathered_ones[id(alternatives)] = alternatives, together(alternatives)
         return found[1]
 
     def _alternatives_of(self, formula: Formula) -> list[Conjunction] | None:
@@ -228,6 +226,9 @@ def place_of(goal: Goal) -> Place:
 def _regions(overlaps: Mapping[int, Overlap]) -> Iterator[tuple[Conjunction, tuple[int, ...]]]:
     """Yield facts that divide all values, each with the options of a ``oneOf`` that may hold there, too.
 
+    For example, an option that shares arrays of at most 3 items with option 1, and strings with option 2: arrays of at
+    most 3 items -> (1,), strings -> (2,), and all other values -> ().
+
     Args:
         overlaps: of one option: by the index of each other option, the values that may satisfy both. Most options
             exclude each other in all but a few types, or but for short arrays, so there are few facts.
@@ -235,35 +236,31 @@ def _regions(overlaps: Mapping[int, Overlap]) -> Iterator[tuple[Conjunction, tup
     groups: dict[tuple[int, ...], dict[str, Conjunction]] = {}
     for kind in TYPES:
         bounds = {other: overlaps[other][kind] for other in sorted(overlaps) if kind in overlaps[other]}
-        inside, outside = _divided(kind, [bound for bound in bounds.values() if bound != ANY])
-        if inside is None:
-            groups.setdefault(tuple(bounds), {})[kind] = EVERY
-            continue
-        yield inside[1], tuple(bounds)
-        left = tuple([other for other, bound in bounds.items() if bound == ANY or not inside[0](bound)])
-        groups.setdefault(left, {})[kind] = outside
-    for others, kinds in groups.items():
-        if any(each is not EVERY for each in kinds.values()):
-            arrays, objects = kinds.get("array", EVERY).arrays, kinds.get("object", EVERY).objects
-            yield fact(kinds, arrays=arrays, objects=objects), others
+        is_within, inside, outside = _divided(kind, [bound for bound in bounds.values() if bound != ANY])
+        if inside is not None:
+            yield inside, tuple(bounds)
+        others = tuple([other for other, bound in bounds.items() if bound == ANY or not is_within(bound)])
+        groups.setdefault(others, {})[kind] = outside
+    for others, facts in groups.items():
+        if any(each is not EVERY for each in facts.values()):
+            arrays, objects = facts.get("array", EVERY).arrays, facts.get("object", EVERY).objects
+            yield fact(facts, arrays=arrays, objects=objects), others
         else:
-            yield of_types(kinds), others
+            yield of_types(facts), others
 
 
-def _divided(
-    kind: str, bounds: Sequence[Bound]
-) -> tuple[tuple[Callable[[Bound], bool], Conjunction] | None, Conjunction]:
-    """Return a fact about the values of a type that are within some bounds, with a test for these bounds, and the
-    opposite fact; None if there are too few of them."""
+def _divided(kind: str, bounds: Sequence[Bound]) -> tuple[Callable[[Bound], bool], Conjunction | None, Conjunction]:
+    """Divide the values of a type: return a test for the bounds that are met inside of a fact only, this fact, and the
+    fact of all other values. The fact is None if there are too few bounds: the others are all values then."""
     longest = max([bound for bound in bounds if isinstance(bound, int)], default=None)
     if longest is not None:
         inside = fact(kind, arrays=Arrays(most=longest))
-        return (lambda bound: isinstance(bound, int), inside), fact(kind, arrays=Arrays(least=longest + 1))
+        return (lambda bound: isinstance(bound, int)), inside, fact(kind, arrays=Arrays(least=longest + 1))
     (name, count), *_ = Counter(bound for bound in bounds if isinstance(bound, str)).most_common(1) or [("", 0)]
     if count < _FEW:
-        return None, EVERY
+        return (lambda bound: False), None, EVERY
     inside = fact(kind, objects=Objects(absent=frozenset((name,))))
-    return (lambda bound: bound == name, inside), fact(kind, objects=Objects(required=(name,)))
+    return (lambda bound: bound == name), inside, fact(kind, objects=Objects(required=(name,)))
 
 
 def of_types(types: Collection[str]) -> Conjunction:

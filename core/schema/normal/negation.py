@@ -27,12 +27,11 @@ def negation(schemas: Schemas, located: Located) -> Formula:
     if "$ref" in schema and schemas.document.ref_hides_siblings:
         return either([*_NEGATIONS["$ref"](schemas, located)])
     # A keyword that is left out may be the one that fails: for any value of its type.
-    options: list[Formula] = [_FAILS.get(word) or _of_type(KEYWORDS[word].type) for word in sorted(left_out)]
+    options: list[Formula] = []
+    for word in sorted(left_out):
+        kind = KEYWORDS[word].type
+        options.append(_FAILS.get(word) or (TRUE if kind is None else fact(kind)))
     for keyword, negated in _NEGATIONS.items():
         if keyword in schema and schemas.asserts(located, keyword):
             options.extend(negated(schemas, located))
     return either(options)
-
-
-def _of_type(kind: str | None) -> Formula:
-    return TRUE if kind is None else fact(kind)

@@ -112,7 +112,7 @@ class Contradictions:
 
     def _values_of(self, objects: Objects, name: str) -> _Values | None:
         """Return the values that the facts about a member list; None: they list none."""
-        facts: MemberFacts | None = objects.findings.members.get(name)
+        facts: MemberFacts | None = objects.memo.members.get(name)
         if facts is not None:
             return facts.allowed
         found: _Values | None = None
@@ -128,8 +128,7 @@ class Contradictions:
         """Return the listed values of each member that every one of some alternatives requires and lists values of;
         empty if an alternative allows another type than objects."""
         found: dict[str, _Values] | None = None
-        for item in branches:
-            branch = item
+        for branch in branches:
             if branch.types != _OBJECT:
                 return {}
             here: dict[str, _Values] = {}
@@ -150,19 +149,19 @@ class Contradictions:
 
     def _all_listed(self, objects: Objects) -> dict[str, _Values]:
         """Return the listed values of each declared member that has a list; computed once."""
-        findings = objects.findings
-        if findings.listed is None:
+        memo = objects.memo
+        if memo.listed is None:
             names = dict.fromkeys(name for part in objects.parts for name in part.properties)
             listed = {name: self._values_of(objects, name) for name in names}
-            findings.listed = {name: values for name, values in listed.items() if values is not None}
-        return findings.listed
+            memo.listed = {name: values for name, values in listed.items() if values is not None}
+        return memo.listed
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
         """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
-        known = left.findings.members
+        known = left.memo.members
         if known and both is not left and both is not right:
             known = dict(known)
-            both.findings.members = known
+            both.memo.members = known
             for name in right.named:
                 facts = known.get(name)
                 if facts is not None:
@@ -171,28 +170,28 @@ class Contradictions:
     def holds(self, known: Conjunction, formula: Formula) -> bool:
         """Return True if every value of an alternative satisfies a formula, as the facts of both show; False: it is not
         known. Only for schemas whose objects take undeclared members."""
-        if not isinstance(formula, Conjunction):
-            if not isinstance(formula, AllOf):
-                return False
+        if isinstance(formula, AllOf):
             for part in formula.parts:
                 if not self.holds(known, part):
                     return False
             return True
-        asked_of = formula
         types = known.types
-        if asked_of.values is not None or not types <= asked_of.types:
+        if not isinstance(formula, Conjunction) or formula.values is not None or not types <= formula.types:
             return False
-        if asked_of.numbers is not _ANY_NUMBER and "number" in types:
+        if formula.numbers is not _ANY_NUMBER and "number" in types:
             return False
-        if asked_of.strings is not _ANY_STRING and "string" in types:
+        if formula.strings is not _ANY_STRING and "string" in types:
             return False
-        if asked_of.not_values and not _excludes(known, asked_of.not_values):
+        if formula.not_values and not _excludes(known, formula.not_values):
             return False
-        if "array" in types and not _implied_arrays(known.arrays, asked_of.arrays):
+        if "array" in types and not _implied_arrays(known.arrays, formula.arrays):
             return False
-        have = known.objects
-        asked = asked_of.objects
-        if asked is _ANY_OBJECT or "object" not in types:
+        return "object" not in types or self._implied_objects(known.objects, formula.objects)
+
+    def _implied_objects(self, have: Objects, asked: Objects) -> bool:
+        """Return True if objects that satisfy some constraints (``have``) satisfy others (``asked``), too; False: it is
+        not known."""
+        if asked is _ANY_OBJECT:
             return True
         if asked.absent and not have.absent >= asked.absent:
             return False
@@ -204,20 +203,18 @@ class Contradictions:
             return False
         if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
             return False
-        for asked_part in asked.parts:
-            if asked_part not in have.parts and not self._implies_part(have, asked_part):
+        for part in asked.parts:
+            if part not in have.parts and not self._implies_part(have, part):
                 return False
         for exists in asked.exists:
             if exists not in have.exists and (
                 exists.name is None or not self.implies(have, exists.name, exists.formula)
             ):
                 return False
-        for name in asked.names:
-            if name not in have.names:
-                return False
-        return True
+        return not asked.names or set(asked.names) <= set(have.names)
 
     def _implies_part(self, objects: Objects, part: ObjectPart) -> bool:
+        """Return True if the members of objects satisfy the schemas of a part, by name (False: perhaps)."""
         if part.patterns or part.additional is not None:
             return False
         for name, formula in part.properties.items():
@@ -234,18 +231,17 @@ class Contradictions:
             return True
         if not isinstance(formula, SignedSchema):
             return formula in _formulas(objects, name)
-        signed = formula
         facts = self._of(objects, name)
         if facts is _NOTHING:
             return False
-        if self._meaning(signed.located) in (facts.held if signed.positive else facts.denied):
+        if self._meaning(formula.located) in (facts.held if formula.positive else facts.denied):
             return True
-        if facts.allowed is None and (signed.positive or not facts.excluded):
+        if facts.allowed is None and (formula.positive or not facts.excluded):
             return False
-        listed = self._listed(signed.located, False)  # None if it has other constraints
+        listed = self._listed(formula.located, False)  # None if it has other constraints
         if listed is None:
             return False
-        if signed.positive:
+        if formula.positive:
             return facts.allowed is not None and facts.allowed <= listed
         return listed <= facts.excluded or (facts.allowed is not None and facts.allowed.isdisjoint(listed))
 
@@ -272,7 +268,7 @@ class Contradictions:
         """Return the facts about a member's value; computed once."""
         if not objects.parts and not objects.exists:
             return _NOTHING
-        known = objects.findings.members
+        known = objects.memo.members
         found = known.get(name)
         if found is None:
             found = _NOTHING
@@ -299,10 +295,9 @@ class Contradictions:
             return found
         if not isinstance(formula, SignedSchema):
             return _NOTHING
-        signed = formula
-        meaning = frozenset((self._meaning(signed.located),))
-        listed = self._listed(signed.located, signed.positive)
-        if signed.positive:
+        meaning = frozenset((self._meaning(formula.located),))
+        listed = self._listed(formula.located, formula.positive)
+        if formula.positive:
             return MemberFacts(meaning, _EMPTY, listed)
         return MemberFacts(_EMPTY, meaning, None, _EMPTY if listed is None else listed)
 
@@ -402,7 +397,7 @@ def _excludes(known: Conjunction, values: Sequence[Any]) -> bool:
 
 
 def _implied_arrays(have: Arrays, asked: Arrays) -> bool:
-    """Return True if the constraints on arrays are among those that they have."""
+    """Return True if constraints on arrays (``have``) include others (``asked``), or tighter ones."""
     if asked is _ANY_ARRAY or asked is have:
         return True
     if asked.least > have.least or (asked.unique and not have.unique):
@@ -417,13 +412,6 @@ def _implied_arrays(have: Arrays, asked: Arrays) -> bool:
 
 
 def _formulas(objects: Objects, name: str) -> list[Formula]:
-    """Return the formulas of a member's value that are given by its name."""
-    found: list[Formula] = []
-    for item in objects.parts:
-        part = item
-        if name in part.properties:
-            found.append(part.properties[name])
-    for exists in objects.exists:
-        if exists.name == name:
-            found.append(exists.formula)
-    return found
+    """Return the formulas that the value of a member must satisfy by its name: patterns and other members aside."""
+    found = [part.properties[name] for part in objects.parts if name in part.properties]
+    return found + [exists.formula for exists in objects.exists if exists.name == name]

@@ -24,48 +24,51 @@ def either(options: Sequence[Formula]) -> Formula:
 
     "No member ``n``, or one that satisfies ``f``" is merged to one fact, and so are facts about different types.
     """
-    absent: dict[str, Conjunction] = {}
-    members: dict[str, list[Formula]] = {}
-    others: list[Formula] = []
-    for option in options:
-        name = _only_absent(option)
-        if name is not None and isinstance(option, Conjunction):
-            absent[name] = option
-            continue
-        exists = _only_exists(option)
-        if exists is not None:
-            members.setdefault(exists.name or "", []).append(exists.formula)
-        else:
-            others.append(option)
-    for name, formulas in members.items():
-        formula = formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
-        if absent.pop(name, None) is not None:
-            others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
-        else:
-            others.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
-    if len(absent) == 2:  # one of two members is missing: one fact, as there may be one for each pair of many names
-        others.append(fact("object", objects=Objects(exclusive=(frozenset(absent),))))
-        absent = {}
     merged: list[Formula] = []
-    joinable: dict[frozenset[str], list[int]] = {}  # indices of the facts that may be joined, by their types
-    for option in [*others, *absent.values()]:
-        if not isinstance(option, Conjunction) or not _is_joinable(option):
-            merged.append(option)
+    by_types: dict[frozenset[str], list[int]] = {}  # heaps of the indices of facts that others may join
+    for option in _with_merged_members(options):
+        if not isinstance(option, Conjunction) or option.values is not None or option.not_values:
+            merged.append(option)  # a list of values is not about one type apart from the others
             continue
         types = option.types
-        disjoint = [kinds for kinds in joinable if types.isdisjoint(kinds)]
-        apart = min(disjoint, key=lambda kinds: joinable[kinds], default=None)
+        disjoint = [kinds for kinds in by_types if types.isdisjoint(kinds)]
+        partner = min(disjoint, key=lambda kinds: by_types[kinds], default=None)  # the earliest fact
         index = len(merged)
-        if apart is None:
+        if partner is None:
             merged.append(option)
         else:
-            index = heappop(joinable[apart])
+            index = heappop(by_types[partner])
             merged[index] = _joined(cast("Conjunction", merged[index]), option)
-            types |= apart
-            if not joinable[apart]:
-                del joinable[apart]
-        heappush(joinable.setdefault(types, []), index)
+            types |= partner
+            if not by_types[partner]:
+                del by_types[partner]
+        heappush(by_types.setdefault(types, []), index)
     return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
+
+
+def _with_merged_members(options: Sequence[Formula]) -> list[Formula]:
+    """Return alternatives with the same union, in which those about one member of objects are one."""
+    absent: dict[str, Formula] = {}  # by the name of a member that is missing
+    present: dict[str, list[Formula]] = {}  # by the name of a member: formulas of which its value satisfies one
+    merged: list[Formula] = []
+    for option in options:
+        is_of_objects = isinstance(option, Conjunction) and option.types == {"object"}
+        exists, missing = _of_one_member(cast("Conjunction", option)) if is_of_objects else (None, None)
+        if exists is None and missing is not None:
+            absent[missing] = option
+        elif exists is not None and exists.name is not None and missing is None:
+            present.setdefault(exists.name, []).append(exists.formula)
+        else:
+            merged.append(option)
+    for name, formulas in present.items():
+        formula = formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
+        if absent.pop(name, None) is not None:
+            merged.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
+        else:
+            merged.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
+    if len(absent) == 2:  # one of two members is missing: one fact, as there may be one for each pair of many names
+        return [*merged, fact("object", objects=Objects(exclusive=(frozenset(absent),)))]
+    return [*merged, *absent.values()]
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
@@ -75,15 +78,14 @@ def together(failures: Iterable[Conjunction]) -> Formula:
     absent: set[str] = set()
     options: list[Formula] = []
     for failure in failures:
-        member = _of_one_member(failure)
-        if member is None:
+        exists, missing = _of_one_member(failure)
+        if exists is None and missing is None:
             options.append(failure)
             continue
-        exists, name = member
         if exists is not None:
             members[exists] = None
-        if name is not None:
-            absent.add(name)
+        if missing is not None:
+            absent.add(missing)
         others = failure.types - {"object"}
         if others:
             options.append(replace(failure, types=others, objects=Objects()))
@@ -93,12 +95,12 @@ def together(failures: Iterable[Conjunction]) -> Formula:
     return either(options)
 
 
-def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | None:
-    """Return the member that an alternative requires, and the name that it requires to be absent, if the alternative
-    is no more than one of them, or their union; else None."""
+def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None]:
+    """Return the member that an alternative requires, and the name that it requires to be absent; both, if it requires
+    one of the two; neither, if it says more of objects, or nothing."""
     objects = failure.objects
     if "object" not in failure.types or failure.values is not None:
-        return None
+        return None, None
     if len(objects.exists) == 1 and objects == Objects(exists=objects.exists):
         return objects.exists[0], None
     if len(objects.absent) == 1 and objects == Objects(absent=objects.absent):
@@ -108,30 +110,7 @@ def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | N
         if len(part.properties) == 1 and not part.patterns and part.additional is None and not part.names_properties:
             ((name, formula),) = part.properties.items()
             return Exists(formula, name), name
-    return None
-
-
-def _only_absent(option: Formula) -> str | None:
-    """Return the name if a fact is no more than the absence of this member from an object; else None."""
-    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
-        (name,) = option.objects.absent
-        return name if option.objects == Objects(absent=option.objects.absent) else None
-    return None
-
-
-def _only_exists(option: Formula) -> Exists | None:
-    """Return the member if a fact is no more than the existence of a named member that satisfies a formula; else
-    None."""
-    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
-        (exists,) = option.objects.exists
-        if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
-            return exists
-    return None
-
-
-def _is_joinable(option: Conjunction) -> bool:
-    """Return True if a fact is one of each of its types apart: it lists no values."""
-    return option.values is None and not option.not_values
+    return None, None
 
 
 def _joined(left: Conjunction, right: Conjunction) -> Conjunction:
