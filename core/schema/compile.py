@@ -37,7 +37,6 @@ from .scalars.value_syntax import Arguments, BareSyntax, Mark, NestedTags
 #: Bytes that a document takes in a store (measured): its lowering, and each keyword and name of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
-
 #: Maximum number of narrowed keywords that are tried one by one, to say which of them leaves no value.
 MAX_BLAMED = 20
 
@@ -99,13 +98,12 @@ class CompiledSchema:
         return LOWERING_BYTES + ENTRY_BYTES * (document.entries - document.values) + document.value_bytes
 
     def _lowering(self, nodes: Nodes) -> Lowering:
-        options = self.options
         try:
             normaliser = self.normalisers.pop()  # with the memos of the check
             normaliser.steps = 0
         except IndexError:
-            normaliser = _normaliser(self.document, options, self.unenforced)
-        return Lowering(normaliser, options, nodes, every_problem)
+            normaliser = _normaliser(self.document, self.options, self.unenforced)
+        return Lowering(normaliser, self.options, nodes, every_problem)
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
         """Return the error for a schema that no value satisfies, at the innermost subschema that shows it.
@@ -139,12 +137,8 @@ class CompiledSchema:
     def _with(self, unenforced: frozenset[tuple[object, str]], ask: Callable[[Lowering, Nodes], T]) -> T:
         """Return the result of a function for the schema without some keywords."""
         nodes = Nodes()
-        if unenforced == self.unenforced:
-            lowering = self._lowering(nodes)
-        else:
-            lowering = Lowering(
-                _normaliser(self.document, self.options, unenforced), self.options, nodes, every_problem
-            )
+        schema = self if unenforced == self.unenforced else CompiledSchema(self.document, self.options, unenforced)
+        lowering = schema._lowering(nodes)
         try:
             return ask(lowering, nodes)
         finally:  # they know one another
@@ -155,11 +149,14 @@ class CompiledSchema:
         """Return True if some text is valid and all names can be written, as far as that shows at once (False: perhaps
         not)."""
         inhabited, schema, options = Inhabited(self.document), self.document.schema, self.options
-        if options.syntax is None and options.arguments is None:
+        if options.arguments is not None:
+            spelled: Callable[[str], object] = options.arguments.spelled
+        elif options.syntax is not None:
+            spelled = options.syntax.names
+        else:
             return inhabited.is_inhabited(schema)
         if not isinstance(schema, dict) or not schema.keys() <= KEYWORDS.listing or not schema.get("properties"):
             return False
-        spelled = options.syntax.names if options.arguments is None else options.arguments.spelled  # type: ignore[union-attr]
         if schema.get("additionalProperties", options.additional_properties) is not False:
             return False
         found = inhabited.witness(schema) if all(map(spelled, schema["properties"])) else None

@@ -91,18 +91,17 @@ class Joined:
 
     def place(self, place: Place) -> tuple[int | None, Place]:
         """Return a place in the joined schema as the number of a document (None: neither) and the place in it."""
-        _, head, name, *rest = ((place.pointer or "") + "//").split("/", 3)
-        index = self._origins.get(name) if head == "$defs" else None
+        steps = (place.pointer or "").split("/")  # "/$defs/3/items": "", "$defs", "3", "items"
+        index = self._origins.get(steps[2]) if len(steps) > 2 and steps[1] == "$defs" else None
         if index is None:
             return None, Place()
-        pointer = self._definitions[index].origin.pointer
-        pointer += "/" + rest[0].removesuffix("/").removesuffix("/") if rest and rest[0].strip("/") else ""
+        pointer = "/".join([self._definitions[index].origin.pointer, *steps[3:]])
         return int(index >= self._second), Place(pointer=pointer, keyword=place.keyword)
 
     @property
     def far_numbers(self) -> str:
-        """A number that some bound, step or list of a document has, and that is so large or so fine that no text may
-        have a number beyond or beside it; empty if there is none."""
+        """A keyword and its number that is so large, or has so many decimals, that no text may have a number beyond it,
+        or between it and the next; empty if there is none."""
         for content in self._defs.values():
             for schema in KEYWORDS.every_schema(content):
                 for keyword in _NUMBERS.intersection(schema):

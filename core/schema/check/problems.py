@@ -23,7 +23,7 @@ from ...language.least_text import MAX_LEAST_TEXT, too_long
 from ..keywords.any_value import are_of_different_types
 from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
-from ..keywords.row import Check, Join, Keyword, Steps
+from ..keywords.row import Check, Join, Keyword
 from ..keywords.shapes import CHECKS, json_name
 from ..normal.exclusive import too_deep
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
@@ -132,14 +132,13 @@ class _Pass:
         self.table = _TABLES[document.age]
         self.address = "$id" if document.age else "id"  # the keyword that gives a schema an address
         self.hides = document.ref_hides_siblings
-        # signed subschemas still to be visited; keys of the visited ones, by sign
-        self.todo: list[Signed] = [(document.root, True)]
+        self.todo: list[Signed] = [(document.root, True)]  # still to be visited
+        # Keys of visited subschemas: those that may have to hold, to fail, and those that are malformed.
         self.holding: set[object] = set()
         self.failing: set[object] = set()
-        self.malformed: set[object] = set()  # keys
-        # subschemas that make alternatives; keys of subschemas that another subschema applies to its own value
-        self.forks: list[Located] = []
-        self.inside: set[object] = set()
+        self.malformed: set[object] = set()
+        self.forks: list[Located] = []  # subschemas that make alternatives
+        self.applied: set[object] = set()  # keys of subschemas that another subschema applies to its own value
         # by the key of a subschema with oneOf: for each option, the options that may hold together with it
         self.overlaps: dict[object, list[frozenset[int]]] = {}
         self.counts: dict[int, Count | None] = {}  # by the identity of a schema: see `_counted`
@@ -148,17 +147,16 @@ class _Pass:
         self.entries = self.values = self.value_bytes = 0
         self.has_common = False
         self.refused: list[Problem] = []  # keywords of the checked subschema that cannot be enforced
-        # subschemas that are not leaves; subschemas with required members or several items; an upper bound of the
-        # number of times that one part is repeated in a value
-        self.deep: list[Located] = []
-        self.large: list[Located] = []
-        self.product = 1.0
-        self.counted = 1.0  # the product of all counts: no value needs more parts, but for references
+        # Values may be too long for any model, as counts and references multiply: see `run`.
+        self.not_leaves: list[Located] = []
+        self.with_parts: list[Located] = []  # subschemas whose values have members or items (see `needs_parts`)
+        self.repeats = 1.0  # an upper bound of the number of times that a value repeats one part
+        self.most_parts = 1.0  # the product of all counts: no value needs more parts, but for references
         self.references = 0
 
     def run(self) -> list[Problem]:
         """Return all problems, and set what the document knows by its check."""
-        clean = True
+        can_expand = True
         visited = 0
         while self.todo:
             visited += 1
@@ -166,42 +164,42 @@ class _Pass:
                 pause()
             located, positive = self.todo.pop()
             if type(located.schema) is not bool and not self._visit(located, positive):
-                clean = False
+                can_expand = False
         document = self.document
         document.entries, document.values, document.value_bytes = self.entries, self.values, self.value_bytes
-        self.document.has_common = self.has_common
-        if clean:
+        document.has_common = self.has_common
+        if can_expand:
             self._expand()
-        if self.large and not self.found:
+        if self.with_parts and not self.found:
             if self.references:
-                self._multiply()
-            if self.product * self.entries > FEW_PARTS:
-                self._vast()
-        bound = self.counted * PER_REFERENCE ** min(self.references, MANY_REFERENCES)
-        if clean and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
-            self.document.may_be_vast = MostParts(self.document, self.failing).of(self.document.root) > FEW_PARTS
+                self._count_references()
+            if self.repeats * self.entries > FEW_PARTS:
+                self._note_too_long()
+        bound = self.most_parts * PER_REFERENCE ** min(self.references, MANY_REFERENCES)
+        if can_expand and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
+            document.may_be_vast = MostParts(document, self.failing).of(document.root) > FEW_PARTS
         return self.found
 
-    def _multiply(self) -> None:
-        """Raise ``product`` for parts that each value needs and that are nothing but references.
+    def _count_references(self) -> None:
+        """Raise ``repeats`` for parts that each value needs and that are nothing but references.
 
         A part that is a reference is not counted where it stands, because the same target may stand at several places:
         each such part may repeat what the target repeats, at most `PER_REFERENCE` times as often.
         """
-        for located in self.deep:
+        for located in self.not_leaves:
             schema = located.schema
             for keyword in schema:
-                entry = self.table.get(keyword)
-                if entry is None or entry[0] & UNKNOWN or entry[1].needed is None:
+                row = KEYWORDS.get(keyword)
+                if row is None or row.needed is None or not self.document.knows(keyword):
                     continue
-                for group in entry[1].needed(schema, self.document):
-                    if all(_refers(_at(schema[keyword], steps)) for steps in group):
-                        self.product *= PER_REFERENCE
+                for group in row.needed(schema, self.document):
+                    if all(_refers(located.child(keyword, *steps).schema) for steps in group):
+                        self.repeats *= PER_REFERENCE
 
-    def _vast(self) -> None:
-        """Note the first subschema whose values are too long for any model: counts and references multiply."""
+    def _note_too_long(self) -> None:
+        """Note the first subschema that may have to hold and whose values are too long for any model."""
         sizes = LeastSizes(self.document)
-        for located in self.large:
+        for located in self.with_parts:
             size = sizes.least(located)
             if size > MAX_LEAST_TEXT and located.key in self.holding:
                 message = too_long("each value", size, "bytes")
@@ -239,7 +237,7 @@ class _Pass:
                 return False
             self.found += self.refused
             if not self.is_leaf:
-                self.deep.append(located)
+                self.not_leaves.append(located)
             elif positive:
                 return True
         if not positive:
@@ -247,11 +245,11 @@ class _Pass:
         return self._descend(located, schema, positive)
 
     def _need_more(self, schema: Any) -> None:
-        """Raise ``counted`` for the upper counts of a subschema that may fail: then a value has more parts than they
+        """Raise ``most_parts`` for the upper counts of a subschema that may fail: then a value has more parts than they
         allow."""
         for keyword in _UPPER_COUNTS:
             if keyword in schema and not self.table[keyword][0] & UNKNOWN:
-                self.counted *= 1 + min(schema[keyword], MAX_LEAST_TEXT)
+                self.most_parts *= 1 + min(schema[keyword], MAX_LEAST_TEXT)
 
     # -- is it well-formed (see `Check`) -----------------------------------------------------------------------
 
@@ -290,10 +288,10 @@ class _Pass:
 
     def needs_parts(self, located: Located, count: float = 1) -> None:
         """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
-        times: so its shortest text may be long (see `_vast`)."""
-        self.product *= count
-        self.counted *= count
-        self.large.append(located)
+        times: so its shortest text may be long (see `_note_too_long`)."""
+        self.repeats *= count
+        self.most_parts *= count
+        self.with_parts.append(located)
 
     # -- its subschemas ----------------------------------------------------------------------------------------
 
@@ -322,9 +320,11 @@ class _Pass:
                     continue
                 if target is not None:
                     self.references += 1
-                    # Each value has the parts that the target needs: see `_vast`.
-                    if _refers(target.schema) or (self.large and self.large[len(self.large) - 1] is located):
-                        self.product *= PER_REFERENCE
+                    # Each value has the parts that the target needs: see `_note_too_long`.
+                    if _refers(target.schema) or (
+                        self.with_parts and self.with_parts[len(self.with_parts) - 1] is located
+                    ):
+                        self.repeats *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
                         self.todo.append((target, positive))
                         return True
@@ -344,9 +344,9 @@ class _Pass:
                 self.found.append((located, unsupported(located, keyword, "under a negation", row.narrowed)))
         forks = bool(met & FORKS)
         if forks:
-            if positive and located.key not in self.inside:
+            if positive and located.key not in self.applied:
                 self.forks.append(located)
-            self._note_inside(located, schema)
+            self._note_applied(located, schema)
         children.reverse()
         self.todo += children
         return not (broken and forks)
@@ -379,27 +379,26 @@ class _Pass:
             if not positive or (overlaps and overlaps[index]):
                 children.append((option, False))
 
-    def _note_inside(self, located: Located, schema: Any) -> None:
+    def _note_applied(self, located: Located, schema: Any) -> None:
         """Note the keys of the subschemas that a subschema applies to its own value."""
         for keyword in _IN_PLACE:
             if keyword in schema:
                 for _, inner in KEYWORDS.subschemas(keyword, schema[keyword]):
-                    self.inside.add(located.inner_key(inner))
+                    self.applied.add(located.inner_key(inner))
 
     # -- alternatives ------------------------------------------------------------------------------------------
 
     def _expand(self) -> None:
         """Note the subschemas of which the expansion of alternatives exceeds a limit."""
-        large = []
+        uncounted = []
         for located in self.forks:
             count = self._counted(located.schema, 0) if located.scope is None else None
             if count is None or count[1] > MAX_COMPOUNDS or count[0] + count[1] > MAX_STEPS:
-                large.append(located)
+                uncounted.append(located)
             else:
                 self.steps += count[0] + count[1]
-        failed = self._expanded(large)
-        taken = self.normaliser.steps
-        if self.steps + taken > MAX_TOTAL:  # the estimates are too large together: try all
+        failed = self._expanded(uncounted)
+        if self.steps + self.normaliser.steps > MAX_TOTAL:  # the estimates are too large together: try all
             failed = self._expanded(self.forks)
         self.found += failed
 
@@ -499,10 +498,3 @@ def _replaced(located: Located, keyword: str) -> UnsupportedSchemaError:
 def _refers(schema: Any) -> bool:
     """Return True if a schema is, or may be, a reference."""
     return (type(schema) is dict or isinstance(schema, Mapping)) and "$ref" in schema
-
-
-def _at(value: Any, steps: Steps) -> Any:
-    """Return the schema that some steps lead to."""
-    for step in steps:
-        value = value[step]
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,17 +28,12 @@ def names_a_day(schema: Any) -> bool:
     return False
 
 
-def today() -> datetime.date:
-    """Return the current date, in the time zone of this process."""
-    return dates.today()
-
-
 def of_today(schema: Any) -> Any:
     """Return a schema with bounds by today's date instead of formats of past or future dates; the same object if it has
     no such format."""
     if not names_a_day(schema):
         return schema
-    day = today()
+    day = dates.today()
 
     def dated(inner: dict[str, Any]) -> dict[str, Any]:
         name = inner.get("format")
