@@ -131,6 +131,9 @@ class Normaliser(ExclusiveOptions):
     def _expanded(self, goal: Goal, *, is_tracked: bool, may_exceed: bool = False) -> list[Conjunction] | None:
         """Return the alternatives of a goal; None if there are more than `MAX_PRODUCT` of them.
 
+        The expansion is depth first: an alternative takes its steps one after the other, until it contradicts itself or
+        has none left. A union, or a condition that is not decided, adds an alternative for each option.
+
         Args:
             goal: the goal.
             is_tracked: conditions on members become demands, where they can, instead of alternatives; then the result
@@ -204,14 +207,11 @@ class Normaliser(ExclusiveOptions):
                     else:
                         steps = ((formula.then if known else formula.otherwise, above, scopes), steps)
             else:
-                open_ones = [each for each in seen.denied if not self._lacks(conjunction, seen, each[0])]
-                if open_ones:
-                    joined = self._joined([located for located, _ in open_ones])
-                    for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
-                        steps = ((fact or self._negation(located), above, ()), steps)
-                    kept = tuple([each for each in seen.denied if each not in open_ones])
-                    todo.append((conjunction, steps, seen._replace(denied=kept)))
-                    continue
+                if seen.denied:
+                    reopened = self._with_negations(conjunction, seen)
+                    if reopened is not None:
+                        todo.append(reopened)
+                        continue
                 if len(seen.opened) > 1:
                     work = len(seen.opened) * (1 + (len(seen.objects) + len(seen.arrays) + len(seen.contains)) // 16)
                     taken += work
@@ -227,6 +227,19 @@ class Normaliser(ExclusiveOptions):
                 if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
         return done
+
+    def _with_negations(self, conjunction: Conjunction, seen: Seen) -> _Alternative | None:
+        """Return an alternative whose steps are the negations that were left to the end (``seen.denied``) and that it
+        does not imply; None: it implies all of them."""
+        open_ones = [each for each in seen.denied if not self._lacks(conjunction, seen, each[0])]
+        if not open_ones:
+            return None
+        steps: _Steps = None
+        joined = self._joined([located for located, _ in open_ones])
+        for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
+            steps = ((fact or self._negation(located), above, ()), steps)
+        implied = tuple([each for each in seen.denied if each not in open_ones])
+        return conjunction, steps, seen._replace(denied=implied)
 
     def _tracked(self, formula: AnyOf | IfThenElse, types: frozenset[str]) -> Formula:
         """Return a formula that is the same for values of some types: a fact, if it is a condition on the members of

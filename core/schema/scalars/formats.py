@@ -135,16 +135,14 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
         name: one of `ENFORCED`.
         outer: of a format of `BOUNDED`, its outer language instead of its inner one.
     """
-    if name in BOUNDED:
-        bound = ("format", name, outer)
-        if bound not in terms.memo:
-            terms.memo[bound] = (BOUNDED[name].outer if outer else BOUNDED[name].inner)(terms)
-        return terms.memo[bound]
+    bounds = BOUNDED.get(name)
     day = dates.today() if name in dates.FORMATS else None
-    key = ("format", name, day)
+    key = ("format", name, day, bounds is not None and outer)
     term = terms.memo.get(key)
     if term is None:
-        if name == "date-time":
+        if bounds is not None:
+            term = (bounds.outer if outer else bounds.inner)(terms)
+        elif name == "date-time":
             between = terms.chars(CharSet.of("Tt"))
             term = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
         elif day is not None:

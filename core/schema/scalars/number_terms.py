@@ -47,6 +47,12 @@ class Numbers:
         self.point = terms.literal(".")
         self.minus = terms.literal("-")
         self.no_digits = terms.repeat(terms.chars(_OTHERS), 0, None)
+        self.sign = terms.repeat(self.minus, 0, 1)
+        # Within the limits on digits: integers without a sign, fractions, and fractions that are zero.
+        more = terms.repeat(self.digit, 0, MAX_DIGITS - 1)
+        self.integer = terms.alt([terms.literal("0"), terms.seq(self.nonzero, more)])
+        self.fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
+        self.zero_fraction = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
         # What every bound needs.
         self.e = terms.chars(_E)
         self.zeros = terms.repeat(terms.literal("0"), 0, None)
@@ -55,18 +61,18 @@ class Numbers:
     def term(self, what: NumberRange, *, any_spelling: bool) -> int:
         """Return the spellings of the numbers of a range.
 
+        Multiples of a step with too many residues are narrowed (see `listed_multiples`). The complement of its
+        multiples is narrowed to numbers that are below the step, or that a divisor of the step does not divide.
+
         Args:
             what: the range.
             any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples never have an exponent.
-
-        Multiples of a step with too many residues are narrowed (see `listed_multiples`). The complement of its
-        multiples is narrowed to numbers that are below the step, or that a divisor of the step does not divide.
         """
         key = ("number", what, any_spelling)
-        term_ = self.terms.memo.get(key)
-        if term_ is None:
-            term_ = self.terms.memo[key] = self._term(what, any_spelling)
-        return term_
+        term = self.terms.memo.get(key)
+        if term is None:
+            term = self.terms.memo[key] = self._term(what, any_spelling)
+        return term
 
     def listed(self, values: Sequence[int]) -> int:
         """Return every spelling of some integers (see `is_short_integer`).
@@ -74,14 +80,13 @@ class Numbers:
         Law: this is the union of the terms, in any spelling, of the ranges of one integer each.
         """
         terms = self.terms
-        zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
         scientific: dict[tuple[int, int], list[str]] = {}  # by exponent, and digits of the mantissa after the point
         for value in values:
             digits = str(abs(value))
             fraction = digits[1:].rstrip("0")
             mantissa = ("-" if value < 0 else "") + digits[0] + ("." + fraction if fraction else "")
             scientific.setdefault((len(digits) - 1, len(fraction)), []).append(mantissa)
-        parts = [terms.seq(terms.words([str(value) for value in values]), terms.repeat(zeros, 0, 1))]
+        parts = [terms.seq(terms.words([str(value) for value in values]), terms.repeat(self.zero_fraction, 0, 1))]
         for (exponent, least), mantissas in scientific.items():
             more = terms.repeat(terms.literal("0"), 0, exponent - least)
             if not least:  # no point without a digit after it
@@ -153,7 +158,7 @@ class Numbers:
         """Return the numbers that are plain, or have a normalised mantissa: not ``0.01e2``."""
         terms = self.terms
         unsigned = self._magnitude(Decimal(0), above=True, strict=False)
-        return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
+        return terms.seq(self.sign, unsigned)
 
     def equal(self, value: float) -> int:
         """Return at least the texts that a JSON reader reads as this number: ``1``, ``1.0``, ``1e0``, ``1.0e-0``. For
@@ -195,39 +200,34 @@ class Numbers:
         """Return the integers of at most so many digits, without a point or an exponent."""
         terms = self.terms
         whole = terms.seq(self.nonzero, terms.repeat(self.digit, 0, digits - 1))
-        return terms.seq(terms.repeat(self.minus, 0, 1), whole)
+        return terms.seq(self.sign, whole)
 
     def _make_syntax(self, integer: bool, any_spelling: bool) -> int:
         """Return the term of all numbers in JSON's spelling; of integers, with ``any_spelling`` those with a zero
         fraction or an exponent, too."""
         terms = self.terms
-        whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
-        sign = terms.repeat(self.minus, 0, 1)
         if not integer:
-            fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
-            plain = terms.sequence([whole, terms.repeat(fraction, 0, 1)])
-            scientific = terms.seq(self.digit, terms.repeat(fraction, 0, 1))
-            return terms.seq(sign, terms.alt([plain, self._finite(scientific)]))
+            optional = terms.repeat(self.fraction, 0, 1)
+            plain, scientific = terms.seq(self.integer, optional), self._finite(terms.seq(self.digit, optional))
+            return terms.seq(self.sign, terms.alt([plain, scientific]))
         if not any_spelling:
-            return terms.seq(sign, whole)
-        zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
-        forms = [terms.seq(whole, terms.repeat(zeros, 0, 1))]
+            return terms.seq(self.sign, self.integer)
+        forms = [terms.seq(self.integer, terms.repeat(self.zero_fraction, 0, 1))]
         for digits in range(18):  # d.ddd e n is an integer when n is at least the number of d after the point
             fraction = terms.seq(self.point, terms.repeat(self.digit, digits, digits)) if digits else terms.EPSILON
             above = terms.sequence([self.digit, fraction, self.e, self._exponent_above(digits - 1)])
             forms.append(terms.and_([self._finite(terms.seq(self.digit, fraction), positive=True), above]))
-        return terms.seq(sign, terms.alt(forms))
+        return terms.seq(self.sign, terms.alt(forms))
 
     def _whole(self) -> int:
-        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.any_digits)
+        """Return the texts without a point or an exponent, which readers take exactly."""
+        return self.terms.seq(self.sign, self.any_digits)
 
     def _plain_syntax(self, integer: bool, digits: int = MAX_DIGITS) -> int:
         """Return the numbers without an exponent; integers have at most zeros after the point."""
         terms = self.terms
-        whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
-        behind = terms.literal("0") if integer else self.digit
-        fraction = terms.seq(self.point, terms.repeat(behind, 1, MAX_DIGITS))
-        plain = terms.sequence([terms.repeat(self.minus, 0, 1), whole, terms.repeat(fraction, 0, 1)])
+        fraction = self.zero_fraction if integer else self.fraction
+        plain = terms.sequence([self.sign, self.integer, terms.repeat(fraction, 0, 1)])
         return terms.alt([plain, self._integers_of(digits)]) if digits > MAX_DIGITS else plain
 
     def _fractional(self) -> int:
@@ -236,17 +236,16 @@ class Numbers:
         terms = self.terms
         nonzero = terms.seq(terms.ALL, terms.sequence([self.point, self.any_digits, self.nonzero, self.any_digits]))
         plain = terms.and_([self._plain_syntax(False), nonzero])
-        fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
-        mantissa = terms.seq(self.nonzero, terms.repeat(fraction, 0, 1))
+        mantissa = terms.seq(self.nonzero, terms.repeat(self.fraction, 0, 1))
         below = terms.sequence([mantissa, self.e, self._exponent_below(0)])
-        small = terms.seq(terms.repeat(self.minus, 0, 1), terms.and_([self._finite(mantissa), below]))
+        small = terms.seq(self.sign, terms.and_([self._finite(mantissa), below]))
         return terms.alt([plain, small])
 
     def _multiple(self, of: Decimal) -> int:
         """Return the multiples, without an exponent, of a step ``numerator / 10**places``: the digits up to ``places``
         after the point, read as one integer, are a multiple of the numerator, and all digits beyond are zero."""
         numerator, places = in_digits(of)
-        return self.terms.seq(self.terms.repeat(self.minus, 0, 1), self.terms.multiples(numerator, places))
+        return self.terms.seq(self.sign, self.terms.multiples(numerator, places))
 
     def _not_multiple(self, of: Decimal) -> int:
         """Return the numbers that are no multiples of a step; if it has too many residues, not all of them."""
@@ -264,7 +263,7 @@ class Numbers:
         terms = self.terms
         whole, _, fraction = format(number.copy_abs(), "f").partition(".")
         fraction = fraction.rstrip("0")
-        sign = terms.literal("-") if number < 0 else terms.EPSILON if number > 0 else terms.repeat(self.minus, 0, 1)
+        sign = terms.literal("-") if number < 0 else terms.EPSILON if number > 0 else self.sign
         behind = terms.seq(terms.literal("." + fraction), terms.repeat(terms.literal("0"), 0, None))
         return terms.sequence([sign, terms.literal(whole), behind if fraction else terms.repeat(behind, 0, 1)])
 
@@ -339,19 +338,20 @@ class Numbers:
         equal = terms.seq(terms.literal(whole), self._fractions(fraction, above=above, strict=strict))
         return terms.alt([terms.seq(differs, self.any_fraction), equal])
 
+    def _digits(self, digit: str, *, above: bool, least: int = 0) -> int:
+        """Return the digits above (below) one, from a least one on; no text if there are none."""
+        low, high = (int(digit) + 1, 9) if above else (least, int(digit) - 1)
+        return self.terms.chars(CharSet.range(str(low), str(high))) if low <= high else self.terms.EMPTY
+
     def _integers(self, whole: str, *, above: bool) -> int:
         """Return the integers above (below) one that is given by its digits."""
         terms = self.terms
         parts = []
         size = len(whole)
-        for index, digit in enumerate(whole):
-            low, high = (int(digit) + 1, 9) if above else (0, int(digit) - 1)
-            if index == 0 and size > 1:
-                low = max(low, 1)
-            if low <= high:
-                between = terms.chars_of((48 + low, 49 + high))
-                rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
-                parts.append(terms.sequence([terms.literal(whole[:index]), between, rest]))
+        for index, digit in enumerate(whole):  # the first digit that differs
+            differs = self._digits(digit, above=above, least=int(index == 0 and size > 1))
+            rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
+            parts.append(terms.sequence([terms.literal(whole[:index]), differs, rest]))
         if above:
             parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, size, None)))
         elif size > 1:
@@ -369,12 +369,9 @@ class Numbers:
         if above:
             tail = terms.sequence([self.zeros, self.nonzero, self.any_digits])
             parts.append(terms.sequence([self.point, terms.literal(fraction), tail]))
-        for index, digit in enumerate(fraction):
-            low, high = (int(digit) + 1, 9) if above else (0, int(digit) - 1)
+        for index, digit in enumerate(fraction):  # the first digit that differs
             same = terms.literal(fraction[:index])
-            if low <= high:
-                between = terms.chars_of((48 + low, 49 + high))
-                parts.append(terms.sequence([self.point, same, between, self.any_digits]))
+            parts.append(terms.sequence([self.point, same, self._digits(digit, above=above), self.any_digits]))
             if not above:  # a proper prefix is smaller, since the bound's last digit is not zero
                 prefix = terms.seq(self.point, same)
                 parts.append(prefix if index else terms.alt([terms.EPSILON, prefix]))
@@ -444,13 +441,13 @@ def _double_within(bound: Decimal, strict: bool, towards: float) -> Decimal | No
     Law: what is written from there on is read as a double within the bound, since rounding is monotonic. Readers of
     doubles (JSON Schema's validators, Pydantic) round 9.99999999999999999999 to 10, which may be excluded.
     """
-    limit = float_info.max if towards > 0 else -float_info.max
-    if bound.copy_abs() > Decimal(float_info.max):
-        return exact(-limit) if (bound < 0) == (towards > 0) else None
+    is_lower = towards > 0
+    if bound.copy_abs() > Decimal(float_info.max):  # all doubles are on one side of it
+        return exact(-float_info.max if is_lower else float_info.max) if (bound < 0) == is_lower else None
     double = float(bound)
     read = as_read(double)
-    is_within = read == bound or (read > bound) == (towards > 0)
-    if not is_within or (strict and read == bound):
+    is_outside = read < bound if is_lower else read > bound
+    if is_outside or (strict and read == bound):
         double = nextafter(double, towards)
     return exact(double) if isfinite(double) else None
 

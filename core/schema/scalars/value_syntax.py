@@ -524,6 +524,8 @@ def _escapes(quote: str) -> tuple[tuple[str, str], ...]:
 def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool = False) -> tuple[int, list[str]]:
     """Return the index of the innermost bracket that is open at the end, or -1, and the names directly in it.
 
+    For example, of ``f(a={"b": [1]}, c=``: 1 and ``["a", "c"]``.
+
     The text is read backwards, as JSON is by `Written`: the last quote closes a string, which begins at the nearest
     unescaped quote of the same kind before it.
 
