@@ -15,9 +15,10 @@ import datetime
 import inspect
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from functools import wraps
 from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
@@ -67,6 +68,21 @@ _LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
 
 class _AbstractError(PydanticInvalidForJsonSchema):
     """A class has abstract methods, so no value can be an instance of it."""
+
+
+def _for_validation(change: Callable[[Any, Any, dict[str, Any]], dict[str, Any]]) -> Callable[[Any, Any], Any]:
+    """Return the method that makes the JSON Schema of a type from Pydantic's core schema, with a change for validation.
+
+    Args:
+        change: takes the core schema and Pydantic's own JSON Schema of the type, and returns the changed one.
+    """
+
+    @wraps(change)
+    def method(self: PydanticJsonSchema, schema: Any) -> dict[str, Any]:
+        made: dict[str, Any] = getattr(super(PydanticJsonSchema, self), change.__name__)(schema)
+        return change(self, schema, made) if self.mode == "validation" else made
+
+    return method
 
 
 class PydanticJsonSchema(GenerateJsonSchema):
@@ -129,11 +145,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     # -- strings ---------------------------------------------------------------------------------------------------
 
-    def str_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def str_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a string: patterns in ECMA-262, whatever they were written in."""
-        result: dict[str, Any] = super().str_schema(schema)
-        if self.mode != "validation":
-            return result
         if self._config.str_min_length and "minLength" not in result:
             result["minLength"] = self._config.str_min_length
         if self._config.str_max_length is not None and "maxLength" not in result:
@@ -158,11 +172,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
             patterns.append(_STRIPPED)  # the other conditions hold for the stripped string
         return _with_patterns(result, patterns)
 
-    def bytes_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def bytes_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of bytes: a length in bytes becomes one in characters."""
-        result: dict[str, Any] = super().bytes_schema(schema)
-        if self.mode != "validation":
-            return result
         least, most = result.pop("minLength", None), result.pop("maxLength", None)
         how = self._config.val_json_bytes
         if how == "utf8":
@@ -175,44 +187,29 @@ class PydanticJsonSchema(GenerateJsonSchema):
             most = most and (2 * most if how == "hex" else 4 * (most // 3))
         return result | _given(minLength=least, maxLength=most)
 
-    def url_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def url_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a URL, with its schemes."""
-        return self._url(super().url_schema(schema), schema, "python-url")
+        return _of_url(schema, result, "python-url")
 
-    def multi_host_url_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def multi_host_url_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a URL that may have several hosts, with its schemes."""
-        return self._url(super().multi_host_url_schema(schema), schema, "python-multi-host-url")
-
-    def _url(self, result: dict[str, Any], schema: Any, name: str) -> dict[str, Any]:
-        """Return the schema of a URL type: the format, and the schemes and the host that it demands as patterns."""
-        if self.mode != "validation":
-            return result
-        result["format"] = name
-        if schema.get("max_length"):
-            result["maxLength"] = max(0, schema["max_length"] - 1)  # an empty path is written as /
-        schemes = schema.get("allowed_schemes")
-        patterns = []
-        if schemes:
-            names = "|".join(map(re.escape, schemes))
-            patterns.append(f"^(?:{names}):")
-        if schemes or schema.get("host_required") or schema.get("default_host"):
-            patterns.append(r"^[^:]+:\/\/[^\/?#]" if schemes != ["file"] else r"^file:")
-        return _with_patterns(result, patterns)
+        return _of_url(schema, result, "python-multi-host-url")
 
     def complex_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of a complex number."""
         result: dict[str, Any] = super().complex_schema(schema)
         return {**result, "format": "python-complex"} if result.get("type") == "string" else result
 
-    def is_subclass_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def is_subclass_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a class: no JSON value is valid."""
-        return {"not": {}} if self.mode == "validation" else dict(super().is_subclass_schema(schema))
+        return {"not": {}}
 
-    def json_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def json_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a string that holds JSON: a pattern of some valid texts, or a format that is refused."""
-        result: dict[str, Any] = super().json_schema(schema)
-        if self.mode != "validation":
-            return result
         pattern = json_pattern(result.get("contentSchema", True), self._definition)
         return {**result, **({"format": "python-json"} if pattern is None else {"pattern": pattern})}
 
@@ -225,11 +222,11 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 
-    def float_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def float_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a float: multiples only up to where the remainder of two doubles is exact."""
-        result: dict[str, Any] = super().float_schema(schema)
         step = schema.get("multiple_of")
-        if self.mode == "validation" and step:
+        if step:
             _bound(result, -_MAX_STEPS * step, _MAX_STEPS * step)
         return result
 
@@ -249,11 +246,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     # -- dates and times -------------------------------------------------------------------------------------------
 
-    def date_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def date_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a date, with its bounds."""
-        result: dict[str, Any] = super().date_schema(schema)
-        if self.mode != "validation":
-            return result
         least, most = schema.get("ge"), schema.get("le")
         if schema.get("gt") is not None:
             least = max(filter(None, (least, schema["gt"] + _DAY)))
@@ -261,11 +256,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
             most = min(filter(None, (most, schema["lt"] - _DAY)))
         return _with_patterns({**result, "format": _beside_now(schema, "python-date")}, between(least, most))
 
-    def datetime_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def datetime_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a date with time; bounds are narrowed by two days, so that they hold at every offset."""
-        result: dict[str, Any] = super().datetime_schema(schema)
-        if self.mode != "validation":
-            return result
         zone = schema.get("tz_constraint")
         name = {"naive": "python-naive-datetime", "aware": "python-aware-datetime"}.get(zone, "python-datetime")
         lower = [bound.date() + 2 * _DAY for bound in (schema.get("ge"), schema.get("gt")) if bound is not None]
@@ -276,11 +269,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
             patterns.append(("Z" if zone == 0 else _offset(zone).replace("+", "\\+")) + "$")
         return _with_patterns({**result, "format": _beside_now(schema, name)}, patterns)
 
-    def time_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def time_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a time of day; where it has bounds, to the second and without an offset."""
-        result: dict[str, Any] = super().time_schema(schema)
-        if self.mode != "validation":
-            return result
         zone = schema.get("tz_constraint")
         bounds = {word: schema[word] for word in ("ge", "gt", "le", "lt") if schema.get(word) is not None}
         if zone == "naive" or (bounds and zone is None):
@@ -300,11 +291,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
                 patterns.append(at_most(_clock(seconds)))
         return _with_patterns(result, patterns)
 
-    def timedelta_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def timedelta_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a duration: as text, or in seconds where it has bounds."""
-        result: dict[str, Any] = super().timedelta_schema(schema)
-        if self.mode != "validation":
-            return result
         bounds = {
             word: schema[word].total_seconds() for word in ("ge", "gt", "le", "lt") if schema.get(word) is not None
         }
@@ -319,11 +308,9 @@ class PydanticJsonSchema(GenerateJsonSchema):
 
     # -- maps ------------------------------------------------------------------------------------------------------
 
-    def dict_schema(self, schema: Any) -> dict[str, Any]:
+    @_for_validation
+    def dict_schema(self, schema: Any, result: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of a map, with the schema of its keys as strings."""
-        result: dict[str, Any] = super().dict_schema(schema)
-        if self.mode != "validation":
-            return result
         if "patternProperties" in result:
             result.setdefault("additionalProperties", False)
         keys = self.generate_inner(schema["keys_schema"]) if "keys_schema" in schema else {}
@@ -331,6 +318,20 @@ class PydanticJsonSchema(GenerateJsonSchema):
         if "patternProperties" not in result and names is not True and keys.get("type") != "string":
             result["propertyNames"] = names
         return result
+
+
+def _of_url(schema: Any, result: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the schema of a URL type: the format, and the schemes and the host that it demands as patterns."""
+    result["format"] = name
+    if schema.get("max_length"):
+        result["maxLength"] = max(0, schema["max_length"] - 1)  # an empty path is written as /
+    schemes = schema.get("allowed_schemes")
+    patterns = []
+    if schemes:
+        patterns.append(f"^(?:{'|'.join(map(re.escape, schemes))}):")
+    if schemes or schema.get("host_required") or schema.get("default_host"):
+        patterns.append(r"^[^:]+:\/\/[^\/?#]" if schemes != ["file"] else r"^file:")
+    return _with_patterns(result, patterns)
 
 
 def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
