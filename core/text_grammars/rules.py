@@ -366,8 +366,8 @@ class _Builder:
         self._terms: Terms = nodes.terms
         self._term = _RegularParts(rules, nodes.terms).of
         self._solutions: dict[str, int] = {}
-        leaf = lambda part: not self._leaf_is_nullable(part)  # noqa: E731
-        self._nullable = {name for name, length in _fewest_of(rules.rules, leaf).items() if not length}
+        # By rule: 0 if it has the empty text, else a number above.
+        self._fewest = _fewest_of(rules.rules, self._fewest_of_leaf)
         first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
         self._circle_of = {name: tuple(circle) for circle in circles_of(first) for name in circle}
 
@@ -389,7 +389,7 @@ class _Builder:
     def _expanded(self, name: str) -> int:
         if name not in self._circle_of:
             return self.node(self._rules.rules[name])
-        parts = [self._nodes.EPSILON] if name in self._nullable else []
+        parts = [self._nodes.EPSILON] if self._fewest.get(name) == 0 else []
         return int(self._nodes.alt([*parts, self._rest(name)]))
 
     def node(self, expression: Expression) -> int:
@@ -442,35 +442,20 @@ class _Builder:
 
     # -- left recursion --------------------------------------------------------------------------------------------
 
-    def _leaf_is_nullable(self, expression: Expression) -> bool:
-        """Return True if an expression without parts has the empty text. For one that is built elsewhere, such as a
-        schema, False is enough: it never begins with a rule, so that no left recursion goes through it."""
-        if isinstance(expression, Literal):
-            return not expression.text
-        if isinstance(expression, Regular):
-            return bool(self._terms.nullable(expression.build(self._terms)))
-        if isinstance(expression, (Intersection, Complement)):  # regular, so nothing is awaited from other rules
-            return bool(self._terms.nullable(self._term(expression)))
-        # What is built elsewhere never begins with a rule, so it is enough to know that it stands in the way.
-        return False
+    def _fewest_of_leaf(self, expression: Expression) -> float:
+        """Return 0 if an expression without parts has the empty text, else a number above. For one that is built
+        elsewhere, such as a schema, 1 is enough: it never begins with a rule, so no left recursion goes through it."""
+        if isinstance(expression, (Regular, Intersection, Complement)):  # regular, so no other rule is waited for
+            return not self._terms.nullable(self._term(expression))
+        return _least_of_leaf(expression) if isinstance(expression, Literal) else 1
 
     def _is_nullable(self, expression: Expression) -> bool:
-        """Return True if an expression has the empty text, by the rules that are known to have it (``_nullable``)."""
-        if isinstance(expression, Reference):
-            return expression.name in self._nullable
-        if isinstance(expression, Sequence):
-            return all(map(self._is_nullable, expression.items))
-        if isinstance(expression, Choice):
-            return any(map(self._is_nullable, expression.items))
-        if isinstance(expression, Repeat):
-            return expression.least == 0 or self._is_nullable(expression.item)
-        if isinstance(expression, (Restricted, Stopped)):  # a shortest stop text ends the empty text
-            return self._is_nullable(expression.item)
-        return self._leaf_is_nullable(expression)
+        """Return True if an expression has the empty text."""
+        return _fewest(expression, self._fewest, self._fewest_of_leaf) == 0
 
     def _first_rules(self, expression: Expression) -> list[str]:
-        """Return the rules with which a text of an expression may begin, directly: those that a text may enter before
-        anything is written. Cycles of these are left recursion."""
+        """Return the rules that a text of an expression may enter before anything is written; cycles of these are left
+        recursion. For example, of ``a b`` it is ``a``, and ``b`` too if ``a`` has the empty text."""
         if self._rules.is_regular(expression):
             return []
         if isinstance(expression, Reference):
@@ -495,7 +480,8 @@ class _Builder:
         return int(self._nodes.alt([node for _, node in beginnings]))
 
     def _beginnings(self, expression: Expression, circle: tuple[str, ...]) -> list[tuple[str | None, int]]:
-        """Return the texts of an expression that are not empty, as a union.
+        """Return the texts of an expression that are not empty, as a union: of the circle (a, b), for ``a x | y`` the
+        pairs (a, x) and (None, y).
 
         Args:
             expression: the expression.
@@ -514,7 +500,7 @@ class _Builder:
         if isinstance(expression, Reference):
             if expression.name in circle:
                 return [(expression.name, nodes.EPSILON)]
-            is_nullable = expression.name in self._nullable
+            is_nullable = self._is_nullable(expression)
             return [(None, self._rest(expression.name) if is_nullable else self.rule(expression.name))]
         if isinstance(expression, Choice):
             return [pair for item in expression.items for pair in self._beginnings(item, circle)]

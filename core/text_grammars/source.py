@@ -87,15 +87,13 @@ class Source:
     def fail(self, message: str, *, at: int | None = None, hint: str | None = None) -> NoReturn:
         """Raise an error at an offset, with the message, the text found there, the line and a caret."""
         at = self.position if at is None else at
+        if message.startswith("expected"):
+            message += f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
+            if hint is None:
+                rest = self.text[at : at + MAX_SHOWN].lstrip(" ")
+                hint = next((said for slip, said in self._slips.items() if rest.startswith(slip)), None)
         start = self.text.rfind("\n", 0, at) + 1
-        column = at - start
-        shown = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
-        cut = max(0, column - MAX_SHOWN // 2)
-        found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
-        if not message.startswith("expected"):
-            found = ""
-        elif hint is None:
-            rest = self.text[at : at + MAX_SHOWN].lstrip(" ")
-            hint = next((said for slip, said in self._slips.items() if rest.startswith(slip)), None)
-        caret = f"\n{shown[cut : cut + MAX_SHOWN]}\n{' ' * (column - cut)}^\n"
-        raise GrammarError(message + found + caret, hint=hint, place=self.place(at))
+        line = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
+        cut = max(0, at - start - MAX_SHOWN // 2)  # characters of a long line that are not shown
+        shown = f"\n{line[cut : cut + MAX_SHOWN]}\n{' ' * (at - start - cut)}^\n"
+        raise GrammarError(message + shown, hint=hint, place=self.place(at))
