@@ -8,8 +8,8 @@ a reference for a copy of the group.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice, product
 from typing import Final, Literal
 
 from ..unicode.charset import CharSet
@@ -82,48 +82,27 @@ def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: in
     """Return a part of a pattern without the references to a group: an alternative for each word of the group, with the
     word in place of the group and its references; None: see `expanded`. If there are too many words, ``exact`` gives
     up, ``inner`` uses some of them, and ``outer`` lets the references match any word."""
-    path: list[tuple[Regex, int]] = []  # from the root to the smallest part with the group and all references to it
-    node = tree
-    while True:
-        with_group = [at for at, item in enumerate(node.items) if number in _numbers(item, Capture)]
-        with_reference = [at for at, item in enumerate(node.items) if number in _numbers(item, BackReference)]
-        if len(with_group) != 1:
-            return None
-        if with_reference != with_group:
-            break
-        path.append((node, with_group[0]))
-        node = node.items[with_group[0]]
-        if isinstance(node, Capture) and node.number == number:
-            return None  # the group refers to itself
+    path = _path(tree, number)
+    if path is None:
+        return None
     looks = [above for above, _ in path if isinstance(above, Look)]
     if any(not look.ahead for look in looks):
         return None  # it is matched from its end
     if sum(look.negated for look in looks) % 2:
         bound = _OPPOSITE[bound]
+    node = path[-1][0].items[path[-1][1]] if path else tree
     group = _group(node, number)
     if group is None or {*_numbers(group, Capture), *_numbers(group, BackReference)} & {*_numbers(tree, BackReference)}:
         return None
     group = _without_captures(group)
-    if not group.is_pure:
+    options = _options(node, number, group, bound, min(MAX_WORDS, most // _size(node))) if group.is_pure else None
+    if options is None:
         return None
-    most_words = min(MAX_WORDS, most // _size(node))
-    is_listed = _size(group) <= MAX_GROUP
-    found = list(islice(_words(group), most_words + 1)) if is_listed else []
-    are_all = is_listed and len(found) <= most_words and group.longest is not None and group.longest <= MAX_LENGTH
-    if not are_all and bound == "exact":
-        return None
-    options: list[Regex] = []
-    if are_all or bound == "inner":
-        literals = [in_a_row([Chars(CharSet.of(character)) for character in word]) for word in found[:most_words]]
-        options += [_replaced(node, number, each, each, each) for each in literals]
-    if not are_all:
-        use, denied = (_NOTHING, group) if bound == "inner" else (group, _NOTHING)
-        options.append(_replaced(node, number, group, use, denied))
     whole, part = _counts(tree), _counts(node)
-    beside = {*outside, *(each for each, count in whole.items() if count > part[each])}
+    referred_outside = {*outside, *(each for each, count in whole.items() if count > part[each])}
     written: list[Regex] = []
     for option in options:
-        each = _expanded(option, bound, beside, most // len(options))
+        each = _expanded(option, bound, referred_outside, most // len(options))
         if each is not None:
             written.append(each)
         elif bound != "inner":
@@ -134,6 +113,50 @@ def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: in
     for above, at in reversed(path):
         made = _with(above, [*above.items[:at], made, *above.items[at + 1 :]])
     return made
+
+
+def _path(tree: Regex, number: int) -> list[tuple[Regex, int]] | None:
+    """Return the path from a root to the smallest part with a group and all references to it, as pairs of a node and
+    the index of its item; None: the group occurs several times, or refers to itself."""
+    path: list[tuple[Regex, int]] = []
+    node = tree
+    while True:
+        with_group = [at for at, item in enumerate(node.items) if number in _numbers(item, Capture)]
+        with_reference = [at for at, item in enumerate(node.items) if number in _numbers(item, BackReference)]
+        if len(with_group) != 1:
+            return None
+        if with_reference != with_group:
+            return path
+        path.append((node, with_group[0]))
+        node = node.items[with_group[0]]
+        if isinstance(node, Capture) and node.number == number:
+            return None
+
+
+def _options(node: Regex, number: int, group: Regex, bound: Bound, most: int) -> list[Regex] | None:
+    """Return alternatives of a part without the references to a group in it; None: the group has too many words for
+    ``exact``.
+
+    Args:
+        node: the part.
+        number: the number of the group.
+        group: its content, without captures.
+        bound: which language is asked for.
+        most: maximum number of words that are written out.
+    """
+    is_listed = _size(group) <= MAX_GROUP
+    words = list(islice(_words(group), most + 1)) if is_listed else []
+    are_all = is_listed and len(words) <= most and group.longest is not None and group.longest <= MAX_LENGTH
+    if not are_all and bound == "exact":
+        return None
+    options: list[Regex] = []
+    if are_all or bound == "inner":
+        literals = [in_a_row([Chars(CharSet.of(character)) for character in word]) for word in words[:most]]
+        options += [_replaced(node, number, each, each, each) for each in literals]
+    if not are_all:
+        use, denied = (_NOTHING, group) if bound == "inner" else (group, _NOTHING)
+        options.append(_replaced(node, number, group, use, denied))
+    return options
 
 
 def _group(node: Regex, number: int) -> Regex | None:
@@ -251,14 +274,10 @@ def _found(node: Regex, length: int, known: dict[tuple[int, int], list[str]]) ->
 
 def _in_a_row(items: Sequence[Regex], length: int, known: dict[tuple[int, int], list[str]]) -> Iterator[str]:
     """Yield the words of one length of items one after the other."""
-    ways = {0: [""]}  # by length: the words of the items so far
+    words = {0: [""]}  # by length: the words of the items so far
     for item in items:
-        longer: dict[int, dict[str, None]] = {}
-        for begun, words in ways.items():
-            for more in range(length - begun + 1):
-                _join(longer.setdefault(begun + more, {}), words, _of_length(item, more, known))
-        ways = {at: list(words) for at, words in longer.items() if words}
-    yield from ways.get(length, ())
+        words = _continued(words, item, 0, length, known)
+    yield from words.get(length, ())
 
 
 def _repeated(node: Repeat, length: int, known: dict[tuple[int, int], list[str]]) -> Iterator[str]:
@@ -266,21 +285,24 @@ def _repeated(node: Repeat, length: int, known: dict[tuple[int, int], list[str]]
     least = 0 if node.item.is_nullable else node.min
     if length == 0 and least == 0:
         yield ""
-    ways = {0: [""]}  # by length: the words of so many copies that are not empty
+    words = {0: [""]}  # by length: the words of so many copies that are not empty
     for count in range(1, length + 1 if node.max is None else min(node.max, length) + 1):
-        longer: dict[int, dict[str, None]] = {}
-        for begun, words in ways.items():
-            for more in range(1, length - begun + 1):
-                _join(longer.setdefault(begun + more, {}), words, _of_length(node.item, more, known))
-        ways = {at: list(words) for at, words in longer.items() if words}
+        words = _continued(words, node.item, 1, length, known)
         if count >= least:
-            yield from ways.get(length, ())
+            yield from words.get(length, ())
 
 
-def _join(into: dict[str, None], words: Sequence[str], tails: Sequence[str]) -> None:
-    """Add each of some words before each of some others, up to one more than `MAX_WORDS`."""
-    for tail in tails:
-        for word in words:
-            if len(into) > MAX_WORDS:
-                return
-            into[word + tail] = None
+def _continued(
+    words: Mapping[int, Sequence[str]], item: Regex, least: int, most: int, known: dict[tuple[int, int], list[str]]
+) -> dict[int, list[str]]:
+    """Return words by length, each followed by a word of an item of at least ``least`` characters, up to ``most``
+    characters in all: of each length at most one more than `MAX_WORDS`."""
+    longer: dict[int, dict[str, None]] = {}
+    for begun, beginnings in words.items():
+        for more in range(least, most - begun + 1):
+            joined = longer.setdefault(begun + more, {})
+            for tail, word in product(_of_length(item, more, known), beginnings):
+                if len(joined) > MAX_WORDS:
+                    break
+                joined[word + tail] = None
+    return {length: list(found) for length, found in longer.items() if found}

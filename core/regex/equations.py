@@ -48,7 +48,7 @@ class Equations:
         self._variables: dict[Hashable, int] = {}
         self._equations: dict[int, Callable[[], int]] = {}
         self._values: dict[int, int] = {}
-        self._open: dict[int, bool] = {}
+        self._has: dict[int, bool] = {}  # by term: it has variables
         self._unions: dict[tuple[int, bool], frozenset[frozenset[int]]] = {}
 
     def variable(self, key: Hashable, equation: Callable[[], int]) -> int:
@@ -113,20 +113,20 @@ class Equations:
         waiting = [term]
         while waiting:
             top = waiting[-1]
-            if top in self._open:
+            if top in self._has:
                 waiting.pop()
             elif top in self._equations:
-                self._open[top] = True
+                self._has[top] = True
                 value = self._values[top] = self._equations[top]()
                 waiting[-1] = value
             else:
                 kind, args = self._terms.shape(top)
                 parts = args if kind in _OF_PARTS else args[:1] if kind in _OF_ONE_PART else ()
-                unknown = [part for part in parts if part not in self._open]
+                unknown = [part for part in parts if part not in self._has]
                 waiting += unknown
                 if not unknown:
-                    self._open[top] = any(self._open[part] for part in parts)
-        return self._open[term]
+                    self._has[top] = any(self._has[part] for part in parts)
+        return self._has[term]
 
     def _canonical(self, term: int, whole: bool) -> int:
         """Return a term as a union of intersections, so that equal states of `solve` more often are one term; unchanged

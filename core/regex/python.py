@@ -69,6 +69,8 @@ def unicode_class(letter: str) -> CharSet:
 
 
 class _PatternTranslator:
+    """Translator of what Python's own parser returns; ``text`` is the pattern, for errors."""
+
     def __init__(self, text: str) -> None:
         self.text = text
 
@@ -130,7 +132,7 @@ class _PatternTranslator:
         """Return the characters of a class, from the items of Python's own parser."""
         negated = bool(items) and str(items[0][0]) == "NEGATE"
         charset = CharSet.empty()
-        for operation, value in items[negated:]:
+        for operation, value in items[1:] if negated else items:
             if str(operation) == "LITERAL":
                 charset = charset | CharSet.range(value, value)
             elif str(operation) == "RANGE":
@@ -141,6 +143,7 @@ class _PatternTranslator:
         return ~charset if negated else charset
 
     def category(self, name: str, flags: int) -> CharSet:
+        """Return the characters of a category of Python's own parser, such as ``CATEGORY_NOT_DIGIT``."""
         kind = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rpartition("_")[2]]
         if flags & re.ASCII:
             charset = {"d": DIGIT, "s": _ASCII_SPACE, "w": WORD}[kind]

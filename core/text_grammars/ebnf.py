@@ -484,11 +484,10 @@ class _EbnfReader:
             hint="write a character class, or the Token(...)s that are meant",
         )
 
-    def _pairs(
-        self, plain: list[object], named: dict[str, object], start: int
-    ) -> tuple[list[tuple[object, Reference]], bool, tuple[object, ...]]:
-        """Check the arguments of a dispatch macro; return its pairs of a trigger and a rule, if free text goes on after
+    def _dispatch_arguments(self, start: int) -> tuple[list[tuple[object, Reference]], bool, tuple[object, ...]]:
+        """Read the arguments of a dispatch macro; return its pairs of a trigger and a rule, if free text goes on after
         a rule (``loop_after_dispatch``), and what free text must not contain (``excludes``)."""
+        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
         pairs = []
         for pair in plain:
             if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Reference):
@@ -502,8 +501,7 @@ class _EbnfReader:
     def _tag_dispatch(self, start: int) -> Expression:
         """Read ``TagDispatch(...)``: free text, in which each trigger, a string, is followed by its rule (see
         `dispatch`)."""
-        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
-        pairs, loop, excludes = self._pairs(plain, named, start)
+        pairs, loop, excludes = self._dispatch_arguments(start)
         texts = [*(trigger for trigger, _ in pairs), *excludes]
         if not all(isinstance(text, str) and text for text in texts):
             self._source.fail("triggers and excluded texts are strings that are not empty", at=start)
@@ -512,8 +510,8 @@ class _EbnfReader:
         )
 
     def _token_tag_dispatch(self, start: int) -> Expression:
-        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
-        pairs, loop, excludes = self._pairs(plain, named, start)
+        """Read ``TokenTagDispatch(...)``: the same, with tokens for triggers and excluded texts."""
+        pairs, loop, excludes = self._dispatch_arguments(start)
         triggers = [(self._token_of(trigger, start), rule) for trigger, rule in pairs]
         excluded = [self._token_of(token, start) for token in excludes]
         texts = [token.text for token in excluded if isinstance(token, Literal)]

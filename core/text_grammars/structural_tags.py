@@ -19,7 +19,7 @@ from ..language.least_text import LOWER_COUNTS, MAX_LEAST_TEXT, too_long
 from ..language.nodes import Nodes
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
-from ..schema.scalars.value_syntax import Mark, mark
+from ..schema.scalars.value_syntax import Arguments, Mark, mark
 from ..schema.scalars.whitespace import MAX_INDENT
 from .dispatch import dispatch, free_text
 from .ebnf import read_ebnf
@@ -246,22 +246,25 @@ class _TagReader:
         parts = []
         for layout in layouts:
             del self.narrowed[before[0] :], self.problems[before[1] :]  # the same for each layout
-            raw = layout.after_name_raw
-            layout = replace(
-                layout,
-                before_name=self._marks(layout.before_name),
-                after_name=self._marks(layout.after_name),
-                after_value=self._marks(layout.after_value),
-                after_name_raw=None if raw is None else self._marks(raw),
-            )
-            options = SchemaOptions(
-                additional_properties=False, on_unsupported=self.on_unsupported, arguments=layout, plain_integers=True
-            )
-            part = self._compiled(schema, options, place)
-            # Templates set members apart from the tags around them as from each other.
-            around = choice(EMPTY_TEXT, Literal("\n")) if layout.separator else EMPTY_TEXT
-            parts.append(sequence(around, part, around))
+            parts.append(self._in_layout(schema, layout, place))
         return choice(*parts)
+
+    def _in_layout(self, schema: Any, layout: Arguments, place: Inside) -> Expression:
+        """Return the texts of an object whose members are written as tags of one layout."""
+        raw = layout.after_name_raw
+        arguments = replace(
+            layout,
+            before_name=self._marks(layout.before_name),
+            after_name=self._marks(layout.after_name),
+            after_value=self._marks(layout.after_value),
+            after_name_raw=None if raw is None else self._marks(raw),
+        )
+        options = SchemaOptions(
+            additional_properties=False, on_unsupported=self.on_unsupported, arguments=arguments, plain_integers=True
+        )
+        # Templates set members apart from the tags around them as from each other.
+        around = choice(EMPTY_TEXT, Literal("\n")) if layout.separator else EMPTY_TEXT
+        return sequence(around, self._compiled(schema, options, place), around)
 
     def _marks(self, text: Mark) -> Mark:
         """Return markup in which the names of control tokens are these tokens."""
