@@ -61,14 +61,13 @@ def marks_of(schema: Any, member: str, before: Sequence[str]) -> Iterator[tuple[
     if KEYWORD in schema:
         yield (), Mark.of(schema[KEYWORD], member, before)
     for keyword, is_list in WITHIN.items():
-        if keyword in schema:
-            inner = enumerate(schema[keyword]) if is_list and isinstance(schema[keyword], (list, tuple)) else ()
-            for index, part in inner:
-                for steps, mark in marks_of(part, member, before):
-                    yield (keyword, index, *steps), mark
-            if not is_list:
-                for steps, mark in marks_of(schema[keyword], member, before):
-                    yield (keyword, *steps), mark
+        value = schema.get(keyword)
+        inner: list[tuple[Steps, Any]] = [] if is_list else [((keyword,), value)]
+        if is_list and isinstance(value, (list, tuple)):
+            inner = [((keyword, index), part) for index, part in enumerate(value)]
+        for above, part in inner:
+            for steps, mark in marks_of(part, member, before):
+                yield (*above, *steps), mark
 
 
 def require_schema(answer: Answer, mark: Mark) -> None:
@@ -87,17 +86,19 @@ def with_answers(schema: Any, answers: Mapping[Steps, Any]) -> Any:
         schema = {**schema, "allOf": [*schema.get("allOf", ()), answers[()]]}
     if not any(answers):
         return schema
-    made = dict(schema)
-    for key in {steps[0] for steps in answers if steps}:
-        under = {steps[1:]: answer for steps, answer in answers.items() if steps and steps[0] == key}
-        if WITHIN[str(key)]:
-            made[key] = [
-                with_answers(part, {steps[1:]: answer for steps, answer in under.items() if steps[0] == index})
-                for index, part in enumerate(schema[key])
-            ]
+    changed = dict(schema)
+    for keyword in {steps[0] for steps in answers if steps}:
+        below = _below(answers, keyword)
+        if WITHIN[str(keyword)]:
+            changed[keyword] = [with_answers(part, _below(below, at)) for at, part in enumerate(schema[keyword])]
         else:
-            made[key] = with_answers(schema[key], under)
-    return made
+            changed[keyword] = with_answers(schema[keyword], below)
+    return changed
+
+
+def _below(answers: Mapping[Steps, Any], step: str | int) -> dict[Steps, Any]:
+    """Return the answers after a step, each by the steps that are left."""
+    return {steps[1:]: answer for steps, answer in answers.items() if steps and steps[0] == step}
 
 
 def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[str]:
@@ -121,9 +122,11 @@ def in_order(schema: Any) -> Any:
         InvalidSchemaError: the values of properties of one object read each other.
     """
 
+    members = set(_members(schema))
+
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
         """Return one object schema with its properties in the new order: depth first, each after those it reads."""
-        given = [name for name in _reads_itself(inner) if name not in members]
+        given = [name for name in _reads_itself(inner) if name not in members]  # by whoever writes the text
         if given:
             inner = {**inner, KEYWORD: {**inner[KEYWORD], "given": given}}
         properties = inner.get("properties")
@@ -151,7 +154,6 @@ def in_order(schema: Any) -> Any:
             place(name)
         return inner if list(done) == names else {**inner, "properties": done}
 
-    members = set(_members(schema))
     return KEYWORDS.map_schemas(schema, ordered)
 
 
@@ -191,7 +193,7 @@ def _reads_itself(schema: Any) -> list[str]:
 
 
 def _reads_as_value(schema: Any) -> list[str]:
-    """Return the same with those of schemas of the same value."""
+    """Return the names that the live values of a schema read, with those of schemas of the same value."""
     found = _reads_itself(schema)
     for keyword in ("allOf", "anyOf", "oneOf") if isinstance(schema, Mapping) else ():
         options = schema.get(keyword)

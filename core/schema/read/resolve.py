@@ -186,12 +186,22 @@ class Document:
         if local and (reference == "#" or reference.startswith("#/")):
             target = self._targets[reference] = self._point(reference, located)
             return target
+        resolved = self._looked_up(reference, located, keyword)
+        # A resource that was found by its address is entered; a schema inside of one may begin another.
+        entered = "#" not in reference or not reference.partition("#")[2].startswith("/")
+        return Located(resolved.contents, reference, scope=self._settled(resolved.resolver), entered=entered)
+
+    def _looked_up(self, reference: str, located: Located, keyword: str) -> Any:
+        """Return the contents and the scope that a reference leads to, by its address (`Scope.lookup`).
+
+        Raises:
+            InvalidSchemaError, UnsupportedSchemaError: see `resolve`.
+        """
         try:
             scope: Any = located.scope or self._scope()  # a resolver, for the library
             if keyword == "$recursiveRef":
-                resolved: Any = referencing.jsonschema.lookup_recursive_ref(scope)
-            else:
-                resolved = scope.lookup(reference)
+                return referencing.jsonschema.lookup_recursive_ref(scope)
+            return scope.lookup(reference)
         except (
             referencing.exceptions.Unresolvable,
             referencing.exceptions.NoSuchResource,
@@ -214,9 +224,6 @@ class Document:
                 hint="check that every value under properties, $defs and the like is an object, true or false",
                 place=Place(pointer=located.pointer, keyword=keyword),
             ) from error
-        # A resource that was found by its address is entered; a schema inside of one may begin another.
-        entered = "#" not in reference or not reference.partition("#")[2].startswith("/")
-        return Located(resolved.contents, reference, scope=self._settled(resolved.resolver), entered=entered)
 
     def _settled(self, scope: Scope) -> Scope | None:
         """Return a scope without its dynamic scope, if nothing depends on that."""

@@ -122,15 +122,14 @@ def _judged(
         if row.name not in KEYWORDS.constraining or row.role is Role.REFERENCE:
             return None
         if not row.is_in(draft):
-            hint = (
-                f"name {_DRAFT_NAMES[row.since]} or a newer one in $schema, or remove $schema"
-                if row.since > draft
-                else f"see what {_DRAFT_NAMES[Draft(draft)]} has in its place"
-            )
-            return "unread_keyword", f"{_DRAFT_NAMES[Draft(draft)]} has no {row.name!r}, so it constrains nothing", hint
-        needed = row.companions
-        if needed and schema.get(row.name) is not True and not any(word in schema for word in needed):
-            words = " or ".join(map(repr, needed))
+            name = _DRAFT_NAMES[Draft(draft)]
+            hint = f"see what {name} has in its place"
+            if row.since > draft:
+                hint = f"name {_DRAFT_NAMES[row.since]} or a newer one in $schema, or remove $schema"
+            return "unread_keyword", f"{name} has no {row.name!r}, so it constrains nothing", hint
+        is_true = schema.get(row.name) is True  # a schema that says nothing
+        if row.companions and not is_true and schema.keys().isdisjoint(row.companions):
+            words = " or ".join(map(repr, row.companions))
             return "unread_keyword", f"{row.name!r} constrains nothing without {words}", f"add {words}, or remove it"
         return None
     if not isinstance(key, str) or key in KEYWORDS.foreign_annotations or not _IS_WORD(key):
