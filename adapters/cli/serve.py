@@ -226,7 +226,7 @@ def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: C
         import uvicorn
     except ImportError:
         fail("uvicorn is not installed", "pip install 'toolgrammar[server]'")
-    from toolgrammar.adapters.server.connections import Connections
+    from toolgrammar.adapters.server.connections import protocol_of
 
     class Server(uvicorn.Server):
         """A server that tells its address once it listens."""
@@ -248,7 +248,7 @@ def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: C
         app,
         host=host,
         port=port,
-        http=Connections(seconds).protocol,
+        http=protocol_of(seconds),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -37,7 +37,7 @@ from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
 from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
 from .served import Served
-from .unused import Told, header, pattern_of
+from .unused import LoggedFields, header, pattern_of
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ class _Server:
         self._policies = policies_of(policy, api_keys)
         self._metrics = Metrics(self._queues, self._incoming.queue) if metrics else None
         stored = responses.Responses()
-        self._told = Told()
+        self._logged = LoggedFields()
         protocols: tuple[Protocol, ...] = (
             CHAT_COMPLETIONS,
             COMPLETIONS,
@@ -245,18 +245,19 @@ class _Server:
         self._incoming.authorize(request)
         body = await self._incoming.body(request)
 
-        def taken() -> tuple[Any, dict[str, str], set[str]]:
+        def parse() -> tuple[Any, dict[str, str], set[str]]:
             fields = self._served.fields(body, protocol.form)
             parsed = protocol.read(fields, self._served)
             return parsed, header(fields.unused), {pattern_of(path) for path in fields.unused}
 
-        parsed, headers, unused = await self._incoming.read(request, deadline, taken)
+        parsed, headers, unused = await self._incoming.read(request, deadline, parse)
         record.model, record.stream = parsed.model, parsed.stream
-        for words in self._told.new(unused):
-            _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
+        for line in self._logged.new_lines(unused):
+            _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": line}})
         return parsed, headers
 
     async def _decide(self, protocol: DecisionProtocol, request: Request, record: _Record) -> Response:
+        """Answer a request for decisions."""
         deadline = Deadline.after(self._limits.answer_seconds)
         parsed, headers = await self._parsed(protocol, request, record, deadline)
         left = round(max(deadline.end - time.monotonic(), 0.0), 3)

@@ -7,16 +7,14 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class Connections:
-    """Makes the protocol of a connection for uvicorn, which asks for a class.
+def protocol_of(seconds: float) -> type[asyncio.Protocol]:
+    """Return the protocol of connections for uvicorn, which asks for a class.
 
     Args:
         seconds: maximum time in which the head of a request arrives, and for which a client may leave unread what is
             sent to it; then the connection ends, and with it the request.
     """
-
-    def __init__(self, seconds: float) -> None:
-        self.protocol = type("_Connection", (_Connection,), {"seconds": seconds})
+    return type("_Connection", (_Connection,), {"seconds": seconds})
 
 
 class _Connection(H11Protocol):

@@ -93,8 +93,9 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
     """
     if isinstance(error, RequestError):
         words, field = _words(error), error.field
-        if field is not None and field in names:
-            words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
+        option = (field or "").removeprefix("toolgrammar.")
+        if option in names:
+            words, field = words.replace(f"{option} is", f"{names[option]} is", 1), names[option]
         return Failure(error.status, _named(words, field), error.code, field, error.details)
     if isinstance(error, LiveValuesError) and error.__cause__ is not None:  # a callable of the operator failed
         return Failure(500, f"the values of a parameter are not available now ({error.place})", error.code)
@@ -111,17 +112,18 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
 
 
 def _named(words: str, field: str | None) -> str:
+    """Return the words of an error with its field before them, unless they name it."""
     return words if field is None or field in words else f"{field}: {words}"
 
 
 def _words(error: ToolGrammarError) -> str:
+    """Return what is said of an error: ``MESSAGE (PLACE). Hint: HINT``."""
     where = f" ({error.place})" if str(error.place) else ""
     hint = _IN_PYTHON.sub("", error.hint or "")
-    message = f"{_known(error)}{where}"
-    return f"{message}. Hint: {hint}" if hint else message
+    return f"{_message(error)}{where}" + (f". Hint: {hint}" if hint else "")
 
 
-def _known(error: ToolGrammarError) -> str:
+def _message(error: ToolGrammarError) -> str:
     """Return the message of an error, with the words by which clients know it."""
     if isinstance(error, ContextOverflowError):
         before = "" if f"{_TOO_LONG}:" in error.message else f"the {_TOO_LONG}: "

@@ -122,16 +122,16 @@ class ImageFetcher:
         listed = [name for name, at in self._hosts if port == (at or default) and _is_under(host, name)]
         if not listed:
             raise ValueError("its host is not among those from which this server fetches images")
-        found = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        if not (host in listed and _ip(host) is not None) and not all(map(_is_public, found)):
+        addresses = [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        if not (host in listed and _ip(host) is not None) and not all(map(_is_public, addresses)):
             raise ValueError("its host has a private address")
-        for last, address in enumerate(found, 1 - len(found)):
+        error = OSError("its host has no address")
+        for address in addresses:
             try:
                 return socket.create_connection((address, port), max(end - time.monotonic(), 0.01))
-            except OSError:
-                if not last:
-                    raise
-        raise OSError("its host has no address")
+            except OSError as failure:
+                error = failure
+        raise error
 
 
 class RequestImages:

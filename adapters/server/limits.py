@@ -129,7 +129,9 @@ class Turn:
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._loop = asyncio.get_running_loop()
-        self._is_told = self._is_given = self._is_over = False
+        self._is_asked = False  # the event loop is to give the place away, or has
+        self._gave_place = False
+        self._is_over = False
 
     def check(self) -> None:
         """Give the place to another request if the work of this thread is long. For any thread.
@@ -137,7 +139,7 @@ class Turn:
         Raises:
             BusyError: the grammars of all requests take too much memory, and this one has to end.
         """
-        if self._is_given and self._queue.refuses(self):
+        if self._gave_place and self._queue.refuses(self):
             raise BusyError(
                 "the grammars of all requests take more memory than this server allows, and this one took the longest",
                 hint="try again later, or send a simpler schema",
@@ -147,20 +149,20 @@ class Turn:
 
     def give_place(self) -> None:
         """Give the place to another request. For any thread."""
-        if not self._is_told:
-            self._is_told = True
+        if not self._is_asked:
+            self._is_asked = True
             with suppress(RuntimeError):  # the event loop is closed
-                self._loop.call_soon_threadsafe(self._pass_on)
+                self._loop.call_soon_threadsafe(self._give_place)
 
     def end(self) -> bool:
         """End; return True if the place was given away."""
         self._is_over = True
-        return self._is_given
+        return self._gave_place
 
-    def _pass_on(self) -> None:
+    def _give_place(self) -> None:
         if not self._is_over:
-            self._is_given = self._queue.give_place(self)
-            self._is_told = self._is_given
+            self._gave_place = self._queue.give_place(self)
+            self._is_asked = self._gave_place  # with too many long requests it is asked again later
 
 
 _TURN: ContextVar[Turn | None] = ContextVar("_TURN", default=None)

@@ -88,19 +88,19 @@ def description(endpoints: Iterable[Endpoint], models: Iterable[str], *, metrics
             "post": {
                 "summary": one.summary,
                 "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-                "responses": {"200": _found(one.path, "stream" in one.form.rows), **_refusals(one.path)},
+                "responses": {"200": _answer(one.path, "stream" in one.form.rows), **_errors(one.path)},
             }
         }
     for path, summary in _GETS.items():
         if path != "/metrics" or metrics:
-            responses: dict[str, Any] = {"200": _found(path, False), **_refusals(path)}
+            responses: dict[str, Any] = {"200": _answer(path), **_errors(path)}
             if path == "/ready":
-                responses["503"] = _found(path, False)
+                responses["503"] = _answer(path)
             paths[path] = {"get": {"summary": summary, "responses": responses, **_parameters(path)}}
-    kept = {"responses": {"200": _found("/v1/responses", False), **_refusals("/v1/responses")}}
+    stored = {"responses": {"200": _answer("/v1/responses"), **_errors("/v1/responses")}, **_parameters("{name}")}
     paths["/v1/responses/{name}"] = {
-        "get": {"summary": "Return a response that is kept", **kept, **_parameters("{name}")},
-        "delete": {"summary": "Forget a response", **kept, **_parameters("{name}")},
+        "get": {"summary": "Return a response that is kept", **stored},
+        "delete": {"summary": "Forget a response", **stored},
     }
     info = {"title": "toolgrammar serve", "version": version("toolgrammar")}
     return {"openapi": "3.1.0", "info": info, "paths": paths}
@@ -112,14 +112,14 @@ def _parameters(path: str) -> dict[str, Any]:
     return {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {**_TEXT, "minLength": 1}}]}
 
 
-def _found(path: str, streams: bool) -> dict[str, Any]:
+def _answer(path: str, streams: bool = False) -> dict[str, Any]:
     content: dict[str, Any] = {"text/plain" if path == "/metrics" else "application/json": {}}
     if streams:
         content["application/x-ndjson" if path.startswith("/api/") else "text/event-stream"] = {}
     return {"description": "the answer", "content": content}
 
 
-def _refusals(path: str) -> dict[str, Any]:
+def _errors(path: str) -> dict[str, Any]:
     form = next(form for begin, form in _ERRORS.items() if path.startswith(begin))
     return {
         status: {"description": meaning, "content": {"application/json": {"schema": form}}}

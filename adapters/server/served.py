@@ -21,7 +21,7 @@ from .rows import Form
 _TEXTS = {"messages", "input", "prompt", "suffix", "system", "instructions", "template", "images", "context"}
 
 
-def _with_schemas(body: Mapping[str, Any]) -> Iterator[Any]:
+def _parts_with_schemas(body: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the parts of a request that may hold schemas: with the tools of a tool search's output."""
     yield from (value for name, value in body.items() if name not in _TEXTS)
     items = body.get("input")
@@ -86,7 +86,7 @@ class Served:
         if not isinstance(body, dict):
             return Fields(body, form)
         try:
-            size = sum(len(json.dumps(value)) for value in _with_schemas(body))
+            size = sum(len(json.dumps(part)) for part in _parts_with_schemas(body))
         except RecursionError:
             raise RequestError("the body is nested too deeply", hint="send schemas of fewer levels") from None
         if size > self._max_schema:
@@ -155,12 +155,12 @@ class Served:
         if grammar is not None and (tools or schema is not None):
             other = "tools" if tools else "a schema of the answer"
             raise RequestError(f"grammar cannot be combined with {other}", field="grammar", hint="give one of them")
-        own = {name: getattr(self.defaults, name) for name in OPTIONS}
-        given = {key: value for key, value in options.items() if value is not None}
-        for key in given:
-            with at_field(f"toolgrammar.{key}" if key in OWN else key):
-                _shared.generation_params({key: given[key]})
-        params = _shared.generation_params({**own, **given})
+        defaults = {name: getattr(self.defaults, name) for name in OPTIONS}
+        given = {name: value for name, value in options.items() if value is not None}
+        for name, value in given.items():  # one by one, so that an error names the field
+            with at_field(f"toolgrammar.{name}" if name in OWN else name):
+                _shared.generation_params({name: value})
+        params = _shared.generation_params({**defaults, **given})
         with at_field("tool_choice"):
             _shared.tool_choice(choice, [*map(_shared.tool_name, tools)])
         schema = self._values.bound(schema)

@@ -58,20 +58,21 @@ def pattern_of(path: str) -> str:
 def header(unused: Sequence[str]) -> dict[str, str]:
     """Return the header that names fields of a request; none if there are no such fields."""
     names = list(dict.fromkeys(path if path.count("[") == 1 else pattern_of(path) for path in unused))
-    told = [ascii(name[:_LONGEST])[1:-1].replace(",", " ") for name in names[:_MOST]]
+    # A header is ASCII, and its values are separated by commas.
+    shown = [ascii(name[:_LONGEST])[1:-1].replace(",", " ") for name in names[:_MOST]]
     more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
-    return {HEADER: ", ".join(told + more)} if names else {}
+    return {HEADER: ", ".join(shown + more)} if names else {}
 
 
-class Told:
+class LoggedFields:
     """The unused fields that the log has already; names that no table here has count as one, whatever they are."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._lines: set[str] = set()
 
-    def new(self, patterns: Iterable[str]) -> list[str]:
-        """Return what the log is to say of a request's unused fields, given without the indices of lists."""
-        words = {f"{name}: {UNUSED[name]}" if name in UNUSED else "fields unknown to this server" for name in patterns}
-        fresh = sorted(words - self._told)
-        self._told.update(fresh)
-        return fresh
+    def new_lines(self, patterns: Iterable[str]) -> list[str]:
+        """Return what the log does not yet say of a request's unused fields, given without the indices of lists."""
+        lines = {f"{name}: {UNUSED[name]}" if name in UNUSED else "fields unknown to this server" for name in patterns}
+        new = sorted(lines - self._lines)
+        self._lines.update(new)
+        return new

@@ -30,15 +30,15 @@ from . import openai_form
 from .base import ParsedRequest, Protocol, StreamWriter
 from .chunks import Chunks
 
-_CALLED: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
-_CALLS: Rows = {"id": rows.TEXT, "index": rows.LABEL}
+_FUNCTION: Rows = {"name": rows.TEXT(needed=True), "arguments": rows.TEXT(default="")}
+_ANY_CALL: Rows = {"id": rows.TEXT, "index": rows.LABEL}
 _CALL = Choice(
     "type",
     {
-        "function": {"function": rows.inner(_CALLED, needed=True), **_CALLS},
+        "function": {"function": rows.inner(_FUNCTION, needed=True), **_ANY_CALL},
         "custom": {
             "custom": rows.inner({"name": rows.TEXT(needed=True), parts.INPUT: rows.TEXT(default="")}, needed=True),
-            **_CALLS,
+            **_ANY_CALL,
         },
     },
     "function",
@@ -49,13 +49,13 @@ _PART = Choice(
     "type",
     {name: Form({name: row(needed=True), "prompt_cache_breakpoint": rows.LABEL}) for name, row in _PARTS.items()},
 )
-_SAID: Rows = {"content": rows.TEXT | rows.objects(_PART, default=None), "name": rows.TEXT}
+_ANY_MESSAGE: Rows = {"content": rows.TEXT | rows.objects(_PART, default=None), "name": rows.TEXT}
 _MESSAGE = Choice(
     "role",
     {
-        **dict.fromkeys(("system", "developer", "user"), _SAID),
+        **dict.fromkeys(("system", "developer", "user"), _ANY_MESSAGE),
         "assistant": {
-            **_SAID,
+            **_ANY_MESSAGE,
             "reasoning_content": rows.TEXT,
             "tool_calls": rows.objects(_CALL),
             "refusal": rows.TEXT,
@@ -63,7 +63,7 @@ _MESSAGE = Choice(
             "function_call": rows.refused(hint="give tool_calls"),
             "audio": rows.refused(),
         },
-        "tool": {**_SAID, "tool_call_id": rows.TEXT(needed=True)},
+        "tool": {**_ANY_MESSAGE, "tool_call_id": rows.TEXT(needed=True)},
     },
 )
 
@@ -158,8 +158,7 @@ def _budget(fields: Fields) -> int | None:
         raise RequestError(
             "max_tokens and max_completion_tokens differ", field="max_tokens", hint="give max_completion_tokens"
         )
-    budget: int | None = old if new is None else new
-    return budget
+    return old if new is None else new  # type: ignore[no-any-return]
 
 
 def _head(parsed: ParsedRequest, kind: str) -> dict[str, Any]:
@@ -172,34 +171,28 @@ def _head(parsed: ParsedRequest, kind: str) -> dict[str, Any]:
 
 
 def _read_message(fields: Fields) -> Message:
-    plain = {"role": fields.kind, "content": _content(fields), **fields.of("name", "tool_call_id")}
-    if fields.kind == "assistant":
-        plain["reasoning_content"] = fields["reasoning_content"]
-        plain["tool_calls"] = [_call(call) for call in fields["tool_calls"]]
-        plain["content"] = plain["content"] or fields["refusal"]
-    with at_field(fields.path("content")):
-        return _shared.message_of(plain)
-
-
-def _content(fields: Fields) -> Any:
-    """Return the content of a message, in a form that `_shared.message_of` reads."""
     content = fields["content"]
-    if not isinstance(content, list):
-        return content
-    made = []
-    for part in content:
-        if part.kind == "image_url":
-            made.append({"type": "image_url", "image_url": part["image_url"].of("url")})
-        else:
-            made.append({"type": "text", "text": part[part.kind]})
-    return made
+    if isinstance(content, list):
+        content = [
+            {"type": "image_url", "image_url": part["image_url"].of("url")}
+            if part.kind == "image_url"
+            else {"type": "text", "text": part[part.kind]}
+            for part in content
+        ]
+    message = {"role": fields.kind, "content": content, **fields.of("name", "tool_call_id")}
+    if fields.kind == "assistant":
+        message["reasoning_content"] = fields["reasoning_content"]
+        message["tool_calls"] = [_past_call(call) for call in fields["tool_calls"]]
+        message["content"] = content or fields["refusal"]
+    with at_field(fields.path("content")):
+        return _shared.message_of(message)
 
 
-def _call(fields: Fields) -> dict[str, Any]:
-    """Return a call of an earlier turn."""
-    called = fields[fields.kind]
-    arguments = called["arguments"] if fields.kind == "function" else called.of(parts.INPUT)
-    return {"id": fields["id"], "function": {"name": called["name"], "arguments": arguments}}
+def _past_call(fields: Fields) -> dict[str, Any]:
+    """Return a call of an earlier turn; one of a custom tool as that of a function with one argument."""
+    inner = fields[fields.kind]
+    arguments = inner["arguments"] if fields.kind == "function" else inner.of(parts.INPUT)
+    return {"id": fields["id"], "function": {"name": inner["name"], "arguments": arguments}}
 
 
 def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
@@ -213,13 +206,14 @@ def _message(message: Message, custom: Collection[str]) -> dict[str, Any]:
         made["reasoning_content"] = message.reasoning
     calls = [call for call in message.tool_calls if call.name not in custom or _shared.problem(call) is None]
     if calls:
-        made["tool_calls"] = [_called(call, is_custom=call.name in custom) for call in calls]
+        made["tool_calls"] = [_call(call, is_custom=call.name in custom) for call in calls]
     elif made["content"] is None:
         made["content"] = ""
     return made
 
 
-def _called(call: ToolCall, *, is_custom: bool) -> dict[str, Any]:
+def _call(call: ToolCall, *, is_custom: bool) -> dict[str, Any]:
+    """Return a call of the answer."""
     if is_custom:
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": parts.custom_input(call)}}
     function = {"name": call.name, "arguments": _shared.executable_text(call)}
@@ -263,7 +257,7 @@ class _Chunks(Chunks):
             self._cut += [event.call.name + pointer for pointer in event.call.cut]
             reason = _shared.problem(event.call)
             if self._is_custom and reason is None:
-                yield self._delta(tool_calls=[{"index": event.index, **_called(event.call, is_custom=True)}])
+                yield self._delta(tool_calls=[{"index": event.index, **_call(event.call, is_custom=True)}])
             elif not self._is_custom and reason is not None:
                 yield self._call(event.index, f" <{reason}>")  # as in `executable_text`: such a call must not parse
 

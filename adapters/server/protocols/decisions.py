@@ -55,15 +55,15 @@ class DecisionProtocol(Endpoint):
 
 
 _OWN: Rows = {"orders": rows.WHOLE(default=1, schema={"minimum": 1, "maximum": 24}), "prior": rows.FLAG}
-_TELLING: Rows = dict.fromkeys(("prompt_cache_breakpoint", "annotations", "logprobs"), rows.LABEL)
-_TEXT_PART = Form({"text": rows.TEXT(needed=True), **_TELLING})
+_PART_LABELS: Rows = dict.fromkeys(("prompt_cache_breakpoint", "annotations", "logprobs"), rows.LABEL)
+_TEXT_PART = Form({"text": rows.TEXT(needed=True), **_PART_LABELS})
 _CONTENT = rows.TEXT | rows.objects(
     Choice(
         "type",
         {
             **dict.fromkeys(("input_text", "output_text"), _TEXT_PART),
-            "refusal": {"refusal": rows.TEXT(needed=True), **_TELLING},
-            "input_json": {"data": (rows.OBJECT | rows.LIST)(needed=True), **_TELLING},
+            "refusal": {"refusal": rows.TEXT(needed=True), **_PART_LABELS},
+            "input_json": {"data": (rows.OBJECT | rows.LIST)(needed=True), **_PART_LABELS},
         },
     ),
     needed=True,

@@ -175,7 +175,9 @@ class Messages(Protocol):
     path = "/v1/messages"
     summary = "Answer a conversation, as Anthropic's messages"
     form = Form({**_ROWS, "max_tokens": rows.COUNT(needed=True)})
-    names = MappingProxyType({"stop": "stop_sequences", "schema": "output_config.format"})
+    names = MappingProxyType(
+        {"stop": "stop_sequences", "thinking": "thinking.budget_tokens", "schema": "output_config.format"}
+    )
 
     def read(self, fields: Fields, served: Served) -> ParsedRequest:
         """Return a request."""
@@ -184,7 +186,7 @@ class Messages(Protocol):
         messages, prefix = _conversation(fields, served.images(name))
         tools = parts.distinct([_tool(tool, model) for tool in fields["tools"] if tool.kind == "custom"])
         choice, parallel = _choice(fields["tool_choice"])
-        effort, schema = _output(fields, model)
+        effort, schema = _effort_and_schema(fields, model)
         thinking = _thinking(fields["thinking"], fields["max_tokens"])
         options = {
             **parts.sampling(fields),
@@ -311,6 +313,7 @@ def _choice(fields: Fields | None) -> tuple[Any, bool | None]:
 
 
 def _thinking(fields: Fields | None, budget: int | None) -> Any:
+    """Return the reasoning that ``thinking`` asks for, as in `GenerateParams`; None: it does not say."""
     if fields is None:
         return None
     tokens = fields["budget_tokens"]
@@ -320,8 +323,8 @@ def _thinking(fields: Fields | None, budget: int | None) -> Any:
     return {"enabled": tokens, "disabled": False, "adaptive": "auto"}[fields.kind]
 
 
-def _output(fields: Fields, model: Model) -> tuple[Any, Any]:
-    """Return the reasoning that an effort asks for, and the schema of the answer."""
+def _effort_and_schema(fields: Fields, model: Model) -> tuple[Any, Any]:
+    """Return what ``output_config`` asks for: reasoning (None: it does not say), and the schema of the answer."""
     config, old = fields["output_config"], fields["output_format"]
     effort = None if config is None else parts.thinking_of(config, "effort", model, optional=True)
     form = None if config is None else config["format"]
@@ -333,20 +336,21 @@ def _output(fields: Fields, model: Model) -> tuple[Any, Any]:
 
 
 def _conversation(fields: Fields, images: RequestImages) -> tuple[tuple[Message, ...], str]:
-    """Return the conversation, and the beginning of the answer if the last message is one."""
+    """Return the conversation, and the beginning of the answer: the text of a last message of the assistant, which
+    goes on with it."""
     messages: list[Message] = []
     if fields["system"]:
         messages.append(Message("system", "".join(part.text for part in _parts(fields["system"]))))  # type: ignore[union-attr]
-    for one in fields["messages"]:
-        messages += [images.checked(message, one.path("content")) for message in _read_message(one)]
+    for given in fields["messages"]:
+        messages += [images.checked(message, given.path("content")) for message in _read_message(given)]
     if messages[-1].role != "assistant":
         return tuple(messages), ""
-    last = messages.pop()
-    if last.tool_calls or not messages:
+    beginning = messages.pop()
+    if beginning.tool_calls or not messages:
         raise RequestError(
             "the last message is the assistant's", field="messages", hint="end with the user's, or with results"
         )
-    return tuple(messages), last.text
+    return tuple(messages), beginning.text
 
 
 def _parts(content: str | list[Fields]) -> list[Part]:

@@ -163,16 +163,16 @@ class Chat(Protocol):
         cut = _shared.cut_places(answer.message, answer.cut)
         end = _end(parsed, answer.finish_reason, answer, cut)
         told = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text)
-        return {**_head(parsed), **self.said(message), **({} if told is None else {"logprobs": told}), **end}
+        return {**_head(parsed), **self.in_response(message), **({} if told is None else {"logprobs": told}), **end}
 
     @staticmethod
-    def said(message: dict[str, Any]) -> dict[str, Any]:
-        """Return a piece of a message, or the whole of it, as the endpoint has it."""
+    def in_response(message: dict[str, Any]) -> dict[str, Any]:
+        """Return a message, or a piece of one, as it is in a response of the endpoint."""
         return {"message": {"role": "assistant", **message}}
 
     def stream(self, parsed: ParsedRequest) -> StreamWriter:
         """Return the writer of lines."""
-        return _Lines(parsed, self.said)
+        return _Lines(parsed, self.in_response)
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Ollama's form; of a prompt that is too long in its runner's words, which clients know."""
@@ -219,8 +219,8 @@ class Generate(Chat):
         return replace(parsed, response=loaded)
 
     @staticmethod
-    def said(message: dict[str, Any]) -> dict[str, Any]:
-        """Return a piece of an answer, or the whole of it."""
+    def in_response(message: dict[str, Any]) -> dict[str, Any]:
+        """Return an answer, or a piece of one."""
         return {"response": message["content"], **({"thinking": message["thinking"]} if "thinking" in message else {})}
 
 
@@ -340,9 +340,9 @@ def _read_message(fields: Fields) -> Message:
 class _Lines(StreamWriter):
     """Writer of lines of JSON; a call comes when it is whole, as Ollama's own do."""
 
-    def __init__(self, parsed: ParsedRequest, said: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def __init__(self, parsed: ParsedRequest, in_response: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._parsed = parsed
-        self._said = said
+        self._in_response = in_response
         self._cut: list[str] = []
         self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
 
@@ -367,4 +367,4 @@ class _Lines(StreamWriter):
         yield line(CHAT.error(failure))
 
     def _line(self, message: dict[str, Any], end: Any = ()) -> str:
-        return line({**_head(self._parsed), **self._said(message), **(dict(end) or {"done": False})})
+        return line({**_head(self._parsed), **self._in_response(message), **(dict(end) or {"done": False})})

@@ -134,7 +134,7 @@ class Events(StreamWriter):
         self._output: list[dict[str, Any]] = []
         self._number = -1
         self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
-        self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
+        self._logprobs: list[dict[str, Any]] = []  # of the open item
         self._kind = ""  # of the open item
         self._id = ""
         self._text = ""
@@ -195,9 +195,9 @@ class Events(StreamWriter):
         """Return the error, which SDKs raise because of its field ``error``; and the failed response, which Codex reads
         instead."""
         error = openai_form.error(failure)["error"]
-        told = {"code": error["code"], "message": error["message"]}
-        yield self._frame("error", error=error, **told, param=error["param"])
-        ended = {"status": "failed", "error": told, "incomplete_details": None, "output": self._output, "usage": None}
+        short = {"code": error["code"], "message": error["message"]}
+        yield self._frame("error", error=error, **short, param=error["param"])
+        ended = {"status": "failed", "error": short, "incomplete_details": None, "output": self._output, "usage": None}
         yield self._frame("response.failed", response={**self._head, **ended})
 
     def _open(self, kind: str) -> Iterable[str]:
@@ -205,7 +205,7 @@ class Events(StreamWriter):
         if self._kind == kind:
             return
         yield from self._close()
-        self._kind, self._text, self._told = kind, "", []
+        self._kind, self._text, self._logprobs = kind, "", []
         self._id = openai_form.new_id("rs_" if kind == "reasoning" else "msg_")
         item = (reasoning_item if kind == "reasoning" else text_item)(self._id, "", "in_progress")
         yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
@@ -214,14 +214,15 @@ class Events(StreamWriter):
     def _part(self) -> dict[str, Any]:
         if self._kind == "reasoning":
             return {"type": "reasoning_text", "text": self._text}
-        return _part(self._text, self._told)
+        return _part(self._text, self._logprobs)
 
     def _add(self, kind: str, text: str) -> Iterable[str]:
+        """Return the event of a piece of text of the open item."""
         self._text += text
         logprobs: dict[str, Any] = {}
         if self._kind == "message":
             logprobs["logprobs"] = self._tokens.next_tokens(text) or []
-            self._told += logprobs["logprobs"]
+            self._logprobs += logprobs["logprobs"]
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
 
     def _held_call(self, item: dict[str, Any], is_whole: bool) -> Iterable[str]:
@@ -246,10 +247,11 @@ class Events(StreamWriter):
             return
         is_text = self._kind == "message"
         word = "response.output_text.done" if is_text else "response.reasoning_text.done"
-        yield self._inner(word, content_index=0, text=self._text, **({"logprobs": self._told} if is_text else {}))
+        logprobs = {"logprobs": self._logprobs} if is_text else {}
+        yield self._inner(word, content_index=0, text=self._text, **logprobs)
         yield self._inner("response.content_part.done", content_index=0, part=self._part())
         yield from self._done(
-            text_item(self._id, self._text, status, logprobs=self._told)
+            text_item(self._id, self._text, status, logprobs=self._logprobs)
             if is_text
             else reasoning_item(self._id, self._text, status, seals=self._parsed.details["seals"])
         )

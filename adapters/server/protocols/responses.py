@@ -85,14 +85,14 @@ _TOOL = Choice(
 )
 
 _HINT: Rows = {"prompt_cache_breakpoint": rows.LABEL}
-_TOLD: Rows = {**_HINT, **dict.fromkeys(("annotations", "logprobs"), rows.LABEL)}
-_SAID = Form({"text": rows.TEXT(needed=True), **_TOLD})
+_TEXT_LABELS: Rows = {**_HINT, **dict.fromkeys(("annotations", "logprobs"), rows.LABEL)}
+_TEXT_PART = Form({"text": rows.TEXT(needed=True), **_TEXT_LABELS})
 _CONTENT = rows.TEXT | rows.objects(
     Choice(
         "type",
         {
-            **dict.fromkeys(("input_text", "output_text", "text"), _SAID),
-            "refusal": {"refusal": rows.TEXT(needed=True), **_TOLD},
+            **dict.fromkeys(("input_text", "output_text", "text"), _TEXT_PART),
+            "refusal": {"refusal": rows.TEXT(needed=True), **_TEXT_LABELS},
             "input_image": {"image_url": rows.TEXT(needed=True), "detail": rows.not_offered("auto"), **_HINT},
         },
     ),
@@ -193,17 +193,17 @@ class Responses(Protocol):
         model = served.model(model_name)
         previous = fields["previous_response_id"]
         earlier = None if previous is None else self._memory.find(previous, "previous_response_id")
-        offered = _Offered(model)
+        facts = _ToolFacts(model)
         found: list[Any] = [] if earlier is None else [*earlier.found]
         images = served.images(model_name)
         before = () if earlier is None else earlier.messages
         kept = (
             *(images.checked(message, "previous_response_id") for message in before),
-            *_read_input(fields, self._memory, offered, found, images),
+            *_read_input(fields, self._memory, facts, found, images),
         )
         instructions = fields["instructions"]
         messages = (Message("system", instructions), *kept) if instructions else kept
-        given = parts.distinct(_tools(fields, offered))
+        given = parts.distinct(_tools(fields, facts))
         names = {*map(_shared.tool_name, given)}
         tools = [*given, *(tool for tool in found if _shared.tool_name(tool) not in names)]
         choice = fields["tool_choice"]
@@ -230,16 +230,16 @@ class Responses(Protocol):
             "max_output_tokens": params.max_tokens,
             "previous_response_id": previous,
             "tool_choice": choice or "auto",
-            "tools": [_echo(tool, offered) for tool in tools],
+            "tools": [_echo(tool, facts) for tool in tools],
             "text": {"format": {"type": "text"} if form is None else form.value},
             "truncation": "disabled",
         }
         details = {
             "echo": echo,
             "kept": kept if fields["store"] else None,
-            "custom": offered.custom,
-            "spaces": offered.spaces,
-            "searches": offered.searches,
+            "custom": facts.custom,
+            "spaces": facts.spaces,
+            "searches": facts.searches,
             "found": tuple(found),
             "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
@@ -303,13 +303,14 @@ class Responses(Protocol):
 
 
 @dataclass
-class _Offered:
-    """What a request says of its tools, beside their schemas.
+class _ToolFacts:
+    """What `_tools` notes of the tools of a request, beside their schemas.
 
     Attributes:
         model: the model.
         custom: names of custom tools.
-        spaces: the namespace and the own name of each tool in a namespace, by the name that the model knows.
+        spaces: the namespace and the own name of each tool in a namespace, by the name that the model knows:
+            ``"crm__find" -> ("crm", "find")``.
         searches: name of the search of tools that the client runs; empty if there is none.
     """
 
@@ -319,35 +320,35 @@ class _Offered:
     searches: str = ""
 
 
-def _tools(fields: Fields, offered: _Offered, space: str = "") -> list[Any]:
+def _tools(fields: Fields, facts: _ToolFacts, space: str = "") -> list[Any]:
     """Return the tools of a request, those in namespaces too; hosted ones are left out.
 
     Args:
         fields: has ``tools``.
-        offered: is given what else there is of them.
+        facts: what is noted of them.
         space: the namespace of these tools.
     """
     tools: list[Any] = []
     for tool in fields["tools"]:
         if tool.kind == _NAMESPACE:
-            tools += _tools(tool, offered, tool["name"])
+            tools += _tools(tool, facts, tool["name"])
             continue
         name = tool["name"]
         if tool.kind == _SEARCH:
             # OpenAI's own search has nothing to find here: the prompt of a local model has the names of all deferred
             # tools, and a model on a server gets their schemas.
             if tool["execution"] == "client":
-                offered.searches = _SEARCH
+                facts.searches = _SEARCH
                 tools.append(parts.function_tool(tool, _SEARCH))
             continue
         parts.direct_callers(tool)
         if space:
             own, name = name, _joined(space, name)
-            offered.spaces[name] = space, own
+            facts.spaces[name] = space, own
         if tool.kind == "custom":
-            offered.custom.add(name)
+            facts.custom.add(name)
         made = parts.custom_tool if tool.kind == "custom" else parts.function_tool
-        tools.append(made(tool, name, deferred=parts.is_deferred(tool, offered.model)))
+        tools.append(made(tool, name, deferred=parts.is_deferred(tool, facts.model)))
     return tools
 
 
@@ -369,14 +370,14 @@ def _with_names(choice: Any) -> Any:
     return made
 
 
-def _echo(tool: Mapping[str, Any], offered: _Offered) -> dict[str, Any]:
+def _echo(tool: Mapping[str, Any], facts: _ToolFacts) -> dict[str, Any]:
     """Return a tool as the response repeats it."""
     name, about = _shared.tool_name(tool), tool["function"].get("description", "")
-    if name == offered.searches:
+    if name == facts.searches:
         parameters = tool["function"]["parameters"]
         return {"type": _SEARCH, "execution": "client", "description": about, "parameters": parameters}
     deferred = {"defer_loading": True} if "defer_loading" in tool else {}
-    if name in offered.custom:
+    if name in facts.custom:
         return {"type": "custom", "name": name, "description": about, **deferred}
     return {"type": "function", "strict": True, **tool["function"], **deferred}
 
@@ -398,7 +399,7 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
 
 
 def _read_input(
-    fields: Fields, memory: Memory, offered: _Offered, found: list[Any], images: RequestImages
+    fields: Fields, memory: Memory, facts: _ToolFacts, found: list[Any], images: RequestImages
 ) -> tuple[Message, ...]:
     """Return the messages of ``input``; what the assistant did in one turn is one message.
 
@@ -408,30 +409,30 @@ def _read_input(
     Args:
         fields: the request.
         memory: the earlier answers.
-        offered: is given what else there is of the found tools.
-        found: is given the tools that the client's searches have found.
+        facts: what is noted of found tools.
+        found: gets the tools that the client's searches have found.
         images: the check of images.
     """
     given = fields["input"]
     if isinstance(given, str):
         return (Message("user", given),)
     messages: list[Message] = []
-    for one in given:
-        if one.kind == _REFERENCE:
+    for item in given:
+        if item.kind == _REFERENCE:
             try:
-                item = memory.item(one["id"], one.path("id"))
+                referred = memory.item(item["id"], item.path("id"))
             except RequestError:
-                if not one["id"].startswith("rs_"):
+                if not item["id"].startswith("rs_"):  # the id of reasoning
                     raise
-                one.skip()
+                item.skip()
                 continue
-            one = one.replaced(item, _ITEM)
-        made = _search_output(one, offered, found) if one.kind == _SEARCH_OUTPUT else _READERS[one.kind](one)
-        made = images.checked(made, one.path("output" if one.kind.endswith("_output") else "content"))
-        if made.role == "assistant" and messages and messages[-1].role == "assistant":
-            messages[-1] = _merged(messages[-1], made)
+            item = item.replaced(referred, _ITEM)
+        message = _search_output(item, facts, found) if item.kind == _SEARCH_OUTPUT else _READERS[item.kind](item)
+        message = images.checked(message, item.path("output" if item.kind.endswith("_output") else "content"))
+        if message.role == "assistant" and messages and messages[-1].role == "assistant":
+            messages[-1] = _merged(messages[-1], message)
         else:
-            messages.append(made)
+            messages.append(message)
     if not messages:
         raise RequestError("input is empty", field="input", hint="send a text or at least one item")
     return tuple(messages)
@@ -474,13 +475,13 @@ def _search_call(fields: Fields) -> Message:
     return Message("assistant", tool_calls=(call,))
 
 
-def _search_output(fields: Fields, offered: _Offered, found: list[Any]) -> Message:
+def _search_output(fields: Fields, facts: _ToolFacts, found: list[Any]) -> Message:
     """Return the result of a search that the client has run: the names of the tools, which may be called from now on.
 
     The prompt of a local model has the schema of a found tool when it is called, like that of a deferred one.
     """
-    tools = _tools(fields, offered)
-    for tool in tools if isinstance(offered.model, LocalModel) else ():
+    tools = _tools(fields, facts)
+    for tool in tools if isinstance(facts.model, LocalModel) else ():
         tool["defer_loading"] = True
     known = {_shared.tool_name(tool) for tool in found}
     found += [tool for tool in tools if _shared.tool_name(tool) not in known]
