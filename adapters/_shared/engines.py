@@ -1,4 +1,8 @@
-"""Requests to engines that write in another process: what a program or a conversation has to give before."""
+"""Requests to engines that write in another process.
+
+An engine can ask no callable, and has no conversation. A *settled* tool or schema needs neither: all values that a
+program or a conversation gives are in the schema itself.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from toolgrammar.tools import ToolSet
 
 from .options import require_nobody
 
-#: The remedy for each keyword.
+#: The remedies: of a value that a callable gives, and of one that the conversation does.
 _CALLABLE = (
     "the callables are in another process: give the values as an enum, or ask through toolgrammar "
     "(load_model('vllm:MODEL@http://...') checks each answer; hf: and gguf: enforce the values)"
@@ -24,7 +28,7 @@ _CONVERSATION = (
 
 
 def settled(tools: ToolSet) -> list[dict[str, Any]]:
-    """Return tools as OpenAI-style dicts that say all that holds for their calls.
+    """Return a tool set in its conversation as settled OpenAI-style dicts.
 
     Raises:
         PolicyError: they have a policy and no conversation, or the policy lets a person confirm calls.
@@ -46,7 +50,7 @@ def require_no_policy(extra: Mapping[str, Any] | None) -> None:
 
 
 def require_settled(schema: Any, tool: str | None = None) -> None:
-    """Refuse a schema whose values a program or a conversation gives.
+    """Refuse a schema that is not settled.
 
     Args:
         schema: a JSON Schema, or JSON that holds some.
@@ -55,16 +59,15 @@ def require_settled(schema: Any, tool: str | None = None) -> None:
     Raises:
         UnsupportedSchemaError: it has such a keyword; with its place.
     """
-    found = LiveSchema(schema).first()
-    if found is None:
-        return
-    pointer, keyword, is_asked = found
-    what = "is asked of a callable" if is_asked else "comes from the conversation"
-    raise UnsupportedSchemaError(
-        f"a value {what}, which this engine cannot do",
-        hint=_CALLABLE if is_asked else _CONVERSATION,
-        place=Place(pointer=pointer, keyword=keyword, tool=tool),
-    )
+    first = LiveSchema(schema).first()
+    if first is not None:
+        pointer, keyword, is_callable = first
+        what = "is asked of a callable" if is_callable else "comes from the conversation"
+        raise UnsupportedSchemaError(
+            f"a value {what}, which this engine cannot do",
+            hint=_CALLABLE if is_callable else _CONVERSATION,
+            place=Place(pointer=pointer, keyword=keyword, tool=tool),
+        )
 
 
 def schemas_in(text: str) -> Iterator[Any]:

@@ -70,12 +70,9 @@ def translated(table: ErrorTable) -> Iterator[None]:
                     raise
                 if not issubclass(row.theirs, Exception):  # a cancellation, which no handler of errors may swallow
                     raise row.theirs(str(error)) from error
-                raise _restored(row.theirs, type(error), {**vars(error), **_worded(error, row.words)}) from error
+                message = f"{row.words}: {error.message}" if row.words else error.message
+                raise _restored(row.theirs, type(error), {**vars(error), "message": message}) from error
         raise
-
-
-def _worded(error: ToolGrammarError, words: str) -> dict[str, Any]:
-    return {"message": f"{words}: {error.message}"} if words else {}
 
 
 def _both(theirs: type[BaseException], ours: type[ToolGrammarError]) -> type[ToolGrammarError]:

@@ -53,12 +53,10 @@ class LoadedModel:
         self._tool_sets: TextMemo[ToolSet] = TextMemo(MAX_TOOL_SETS)
         if not isinstance(model, str):
             _require_model(model)
-        if not isinstance(model, str) and options:
-            raise ModelError(
-                f"{', '.join(map(str, options))} cannot be combined with a loaded model",
-                hint="pass it to load_model",
-            )
-        self.options = guarded(options or {})
+            if options:
+                names = ", ".join(map(str, options))
+                raise ModelError(f"{names} cannot be combined with a loaded model", hint="pass it to load_model")
+        self.options = guarded(options)
         self._own = load_model(model, **self.options) if isinstance(model, str) else model
         self.uri = model if isinstance(model, str) else None
         self.name = self.uri or self._own.name
@@ -215,9 +213,11 @@ def guarantee(model: Model, params: GenerateParams) -> str:
     enforced while writing, and checked afterwards.
     """
     mode = params.json_mode
-    afterwards = mode is not None and not (mode.strict and mode.constrained_decoding)
-    left_out = params.grammar is not None and bool(params.grammar.unenforced)
-    return "validated" if afterwards or left_out or not model.enforces(params) else "constrained"
+    if mode is not None and not (mode.strict and mode.constrained_decoding):
+        return "validated"
+    if params.grammar is not None and params.grammar.unenforced:
+        return "validated"
+    return "constrained" if model.enforces(params) else "validated"
 
 
 def count_tokens(

@@ -126,11 +126,11 @@ def policies_of(policy: Any, keys: Collection[str] | Mapping[str, str]) -> dict[
             raise PolicyError("API keys have roles, and there is no policy", hint="give policy=, or keys without roles")
         return None
     whole = Policy.from_any(policy)
-    made: dict[int | None, Policy] = {None: whole} if not roles else {}
-    made |= {number: whole.role(role) if role else whole for number, role in enumerate(roles)}
-    for each in made.values():
+    policies: dict[int | None, Policy] = {None: whole} if not roles else {}
+    policies |= {number: whole.role(role) if role else whole for number, role in enumerate(roles)}
+    for each in policies.values():
         require_nobody(each, "a client of the server")
-    return made
+    return policies
 
 
 def stop_strings(stop: Any) -> tuple[str, ...]:
@@ -186,7 +186,11 @@ _WORDS: Mapping[Any, str] = {
 
 
 def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
-    """Return the word or name of a provider's dict, and the names that it allows (None: all)."""
+    """Return the word or name of a provider's dict, and the names that it allows (None: all).
+
+    ``{"type": "function", "function": {"name": "f"}} -> ("f", None)``. A dict of no known form is returned as it is,
+    which is no word.
+    """
     kind = given.get("type")
     if kind == "allowed_tools":  # OpenAI's chat completions put the rest into a dict of its own, its responses do not
         inner = given["allowed_tools"] if isinstance(given.get("allowed_tools"), Mapping) else given

@@ -88,8 +88,8 @@ def _mentions_functions(schema: Any, seen: set[int]) -> bool:
     return isinstance(schema, (list, tuple)) and any(_mentions_functions(part, seen) for part in schema)
 
 
-class _Asking:
-    """A conversation that grows while answers do not pass."""
+class _Attempts:
+    """The answers to a conversation until one passes: each that does not is added to it, with what is wrong."""
 
     def __init__(self, messages: Sequence[Message], check: Validators) -> None:
         self.messages = list(messages)
@@ -97,8 +97,8 @@ class _Asking:
         self._usage = Usage()
         self._attempts = 0
 
-    def take(self, generation: Generation) -> Generation | None:
-        """Return the answer that is handed on, or None to ask again.
+    def accepted(self, generation: Generation) -> Generation | None:
+        """Return an answer that is handed on, or None to ask again.
 
         Raises:
             InvalidArgumentsError: the model was asked as often as allowed, and the answer must pass.
@@ -162,18 +162,19 @@ class Request:
         """Return the answer; ask again while a validator objects."""
         if self.validators is None:
             return self.model.generate(self.messages, self.params)
-        asking = _Asking(self.messages, self.validators)
+        attempts = _Attempts(self.messages, self.validators)
         while True:
-            if (generation := asking.take(self.model.generate(asking.messages, self.params))) is not None:
+            if (generation := attempts.accepted(self.model.generate(attempts.messages, self.params))) is not None:
                 return generation
 
     async def agenerate(self) -> Generation:
         """Do what `generate` does without blocking the event loop."""
         if self.validators is None:
             return await self.model.agenerate(self.messages, self.params)
-        asking = _Asking(self.messages, self.validators)
+        attempts = _Attempts(self.messages, self.validators)
         while True:
-            if (generation := asking.take(await self.model.agenerate(asking.messages, self.params))) is not None:
+            answer = await self.model.agenerate(attempts.messages, self.params)
+            if (generation := attempts.accepted(answer)) is not None:
                 return generation
 
     def stream(self) -> Stream:

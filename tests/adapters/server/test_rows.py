@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolgrammar.adapters.server import fields, rows
+from toolgrammar.adapters.server import fields, parts, rows
+from toolgrammar.adapters.server.failures import failure_of
 from toolgrammar.adapters.server.fields import Fields, RequestError
 from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
 from toolgrammar.adapters.server.protocols.messages import MESSAGES
@@ -21,6 +22,15 @@ from toolgrammar.adapters.server.unused import HEADER
 from toolgrammar.core.testing import ScriptedModel
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+@pytest.mark.parametrize("option", ["max_tokens", "thinking", *parts.OWN])
+def test_an_error_names_the_protocols_own_field(option: str) -> None:
+    """Of any option, those of the field ``toolgrammar`` too, that a protocol calls otherwise."""
+    place = f"toolgrammar.{option}" if option in parts.OWN else option
+    failure = failure_of(RequestError(f"{option} is -5", field=place), {option: "inner.theirs"})
+    assert (failure.field, failure.message) == ("inner.theirs", "inner.theirs is -5")
+    assert failure_of(RequestError(f"{option} is -5", field=place)).field == place
 
 
 def test_a_field_is_added_in_one_place(http: Callable[..., httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
