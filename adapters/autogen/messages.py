@@ -48,7 +48,7 @@ except ImportError as error:
 #: The argument that is ours alone: see `selection`.
 SELECT = "select_speaker"
 
-_LOST = (
+_LOST_DEFINITIONS = (
     ". AutoGen's McpWorkbench drops the definitions of MCP tools; toolgrammar's page on AutoGen shows how to keep them"
 )
 
@@ -107,27 +107,27 @@ def openai_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
     A workbench gives schemas, mostly of tools that an MCP server lists: one that has no grammar does not cost the
     others. A warning names each that is left out.
     """
-    made = []
+    usable = []
     for tool in tools:
         if not isinstance(tool, Mapping):
-            made.append(openai_tool(tool))
+            usable.append(openai_tool(tool))
             continue
-        reason: ToolGrammarError | None
+        problem: ToolGrammarError | None
         try:
             converted = openai_tool(tool)
-            reason = _unusable(json.dumps(converted))
+            problem = _problem(json.dumps(converted))
         except (SchemaError, LimitError) as error:
-            reason = error
-        if reason is None:
-            made.append(converted)
+            problem = error
+        if problem is None:
+            usable.append(converted)
         else:
-            keep = _LOST if reason.place.keyword == "$ref" else ""
-            warnings.warn(f"the tool {tool.get('name')!r} is left out: {reason}{keep}", stacklevel=2)
-    return made
+            remedy = _LOST_DEFINITIONS if problem.place.keyword == "$ref" else ""
+            warnings.warn(f"the tool {tool.get('name')!r} is left out: {problem}{remedy}", stacklevel=2)
+    return usable
 
 
 @lru_cache(maxsize=1_000)  # agents list the same tools on every turn
-def _unusable(tool: str) -> ToolGrammarError | None:
+def _problem(tool: str) -> ToolGrammarError | None:
     """Return why a tool, as the text of an OpenAI-style dict, has no grammar; None if it has one."""
     return next(iter(ToolSet.from_any([json.loads(tool)], on_unusable="skip").skipped), None)
 

@@ -75,14 +75,14 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
 
     def _question(self, request: Any, response: Any) -> Any:
         """Return the request for a question; None if the model was sure of all its calls."""
-        found = [response] if isinstance(response, AIMessage) else getattr(response, "result", ())
-        for message in found:
+        messages = [response] if isinstance(response, AIMessage) else getattr(response, "result", ())
+        for message in messages:
             for call in getattr(message, "tool_calls", ()):
                 if self._is_unsure(call, message.response_metadata.get("sureness", ())):
-                    written = f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})"
-                    told = HumanMessage(self._instruction.replace("{call}", written))
+                    shown = f"{call['name']}({json.dumps(call['args'], ensure_ascii=False)})"
+                    instruction = HumanMessage(self._instruction.replace("{call}", shown))
                     return request.override(
-                        messages=[*request.messages, told], tools=[], tool_choice=None, response_format=None
+                        messages=[*request.messages, instruction], tools=[], tool_choice=None, response_format=None
                     )
         return None
 
@@ -108,18 +108,24 @@ class UnderPolicy(HumanInTheLoopMiddleware[Any, Any, Any]):
     def __init__(self, policy: Any, *, allowed_decisions: Sequence[Any] = ("approve", "reject"), **more: Any) -> None:
         super().__init__({}, **more)
         self._policy = _shared.Confirmed.of(policy)
-        told: Any = {"description": _described, "when": lambda request: bool(_asked(request.tool_call, request.state))}
-        self.interrupt_on = _OfEachTool({"allowed_decisions": list(allowed_decisions), **told})
+        self.interrupt_on = _OfEachTool(
+            {
+                "allowed_decisions": list(allowed_decisions),
+                "description": _described,
+                "when": lambda request: bool(_to_confirm(request.tool_call, request.state)),
+            }
+        )
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Call the model under the policy."""
-        return handler(self._held(request))
+        return handler(self._under_policy(request))
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Call the model under the policy."""
-        return await handler(self._held(request))
+        return await handler(self._under_policy(request))
 
-    def _held(self, request: Any) -> Any:
+    def _under_policy(self, request: Any) -> Any:
+        """Return a request under this policy, and under those that the model and its settings have."""
         settings = {**getattr(request.model, "kwargs", {}), **request.model_settings}
         others = (getattr(request.model, "policy", None), settings.get("policy"))
         policy = _shared.Confirmed.of(self._policy.policy, *others)
@@ -140,15 +146,16 @@ class _OfEachTool(dict[str, Any]):
         return self._settings
 
 
-def _asked(call: Any, state: Any) -> list[str]:
-    """Return the pointers of values of a call that a person is asked about."""
+def _to_confirm(call: Any, state: Any) -> list[str]:
+    """Return the pointers of values of a call that a person is to confirm (``""``: the call), as its message has them
+    in ``response_metadata["ask"]``; of an unknown call, all of it."""
     for message in reversed(state["messages"]):
-        if any(made["id"] == call["id"] for made in getattr(message, "tool_calls", ())):
-            told = message.response_metadata.get("ask", ())
-            return next((list(each["ask"]) for each in told if each["id"] == call["id"]), [])
+        if any(own["id"] == call["id"] for own in getattr(message, "tool_calls", ())):
+            entries = message.response_metadata.get("ask", ())
+            return next((list(entry["ask"]) for entry in entries if entry["id"] == call["id"]), [])
     return [""]
 
 
 def _described(call: Any, state: Any, runtime: Any) -> str:
-    where = ", ".join(filter(None, _asked(call, state))) or "the call"
+    where = ", ".join(filter(None, _to_confirm(call, state))) or "the call"
     return f"The policy lets a person confirm {where}\n\nTool: {call['name']}\nArgs: {call['args']}"

@@ -36,13 +36,14 @@ class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
 
         Tools replace those of an earlier binding, together with the choice among them.
         """
-        kept = {name: value for name, value in self.kwargs.items() if name not in _OF_TOOLS}
+        settings = {name: value for name, value in self.kwargs.items() if name not in _OF_TOOLS}
         if "tools" not in self.kwargs and "tool_choice" in self.kwargs:
-            kept["tool_choice"] = self.kwargs["tool_choice"]
-        given = {name: value for name, value in kwargs.items() if value is not None or name not in kept}
-        bound: Any = self.bound
-        made: BoundChat = bound.bind_tools(tools, **{**kept, **given})
-        return made.model_copy(update={"config": self.config, "config_factories": self.config_factories})
+            settings["tool_choice"] = self.kwargs["tool_choice"]
+        # None is the default of an argument: it replaces nothing that is bound.
+        settings |= {name: value for name, value in kwargs.items() if value is not None or name not in settings}
+        model: Any = self.bound
+        bound: BoundChat = model.bind_tools(tools, **settings)
+        return bound.model_copy(update={"config": self.config, "config_factories": self.config_factories})
 
     def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Runnable[Any, Any]:
         """Return a chain whose answers match a schema; arguments as `ChatToolGrammar.with_structured_output`."""

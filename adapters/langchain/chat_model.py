@@ -26,7 +26,7 @@ try:
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
-from . import messages as table
+from . import messages as translation
 from . import structured as structured
 from .bound import BoundChat
 from .events import NATIVE, Blocks
@@ -51,15 +51,15 @@ _PER_CALL = frozenset(
         "answer_class",
         "reasoning_effort",
     }
-    # `stream` speaks to LangChain itself. The other two ask for what is always so: see `_refuse_less`.
+    # `stream` speaks to LangChain itself. The other two ask for what is always so.
     | {"stream", "strict", "stream_usage"}
 )
 
 
-def _answer(request: _shared.Request) -> table.Answer:
+def _answer(request: _shared.Request) -> translation.Answer:
     """Return the metadata of the answer."""
     model, params = request.model, request.params
-    return table.Answer(model.name, _shared.guarantee(model, params), _shared.vocabulary_of(model, params))
+    return translation.Answer(model.name, _shared.guarantee(model, params), _shared.vocabulary_of(model, params))
 
 
 def _one_or_more(stop: Any) -> Any:
@@ -154,7 +154,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
         params = super()._get_ls_params(stop=stop or self.stop, **kwargs)
-        params["ls_provider"] = table.PROVIDER
+        params["ls_provider"] = translation.PROVIDER
         return params
 
     def _resolve_model_profile(self) -> ModelProfile | None:
@@ -189,11 +189,11 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         """Return the key under which answers are cached, by content: classes and grammars may look alike and differ."""
-        with _shared.translated(table.errors):
-            key = {**kwargs, "response_format": table.response_schema(kwargs.get("response_format"))}
+        with _shared.translated(translation.errors):
+            key = {**kwargs, "response_format": translation.response_schema(kwargs.get("response_format"))}
             shape = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
-                key["tools"] = table.openai_tools(tools)
+                key["tools"] = translation.openai_tools(tools)
         # The validators of a class are no part of its schema, and classes of equal schemas may differ in them.
         if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
             key["validators"] = f"{asked.__module__}.{asked.__qualname__}"
@@ -213,7 +213,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         """
         if self.custom_get_token_ids is not None:
             return self.custom_get_token_ids(text)
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             ids: list[int] = self.loaded.model().encode(text)
         return ids
 
@@ -230,11 +230,11 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
 
         For a model on a server it is an estimate from the bytes.
         """
-        with _shared.translated(table.errors):
-            told = table.tools_at_the_end(messages, table.openai_tools(tools or ()))
+        with _shared.translated(translation.errors):
+            told = translation.tools_at_the_end(messages, translation.openai_tools(tools or ()))
             tool_set = self.loaded.tools(told)
             mode: Any = self.tools_in_prompt or "schemas"
-            return _shared.count_tokens(self.loaded.model(), table.to_messages(messages), tool_set, mode)
+            return _shared.count_tokens(self.loaded.model(), translation.to_messages(messages), tool_set, mode)
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
         usages = [output["token_usage"] for output in llm_outputs if output]
@@ -283,8 +283,8 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         Raises:
             ModelInvalidRequestError: something is no tool, or the choice is not among them.
         """
-        with _shared.translated(table.errors):
-            formatted = [table.openai_tool(tool) for tool in tools]
+        with _shared.translated(translation.errors):
+            formatted = [translation.openai_tool(tool) for tool in tools]
             # Refused now if it is none; what it allows is read from it again at each call.
             _shared.tool_choice(tool_choice, [*map(_shared.tool_name, formatted)])
         bound: dict[str, Any] = {"tools": formatted, "tool_choice": tool_choice}
@@ -366,22 +366,23 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
     def _request(self, messages: Sequence[BaseMessage], stop: Any, kwargs: Mapping[str, Any]) -> _shared.Request:
         """Return one call, ready for the model."""
         _shared.require_known(kwargs, _PER_CALL)
-        _refuse_less(kwargs)
+        if kwargs.get("stream_usage") is False:
+            raise ModelError("stream_usage is False", hint="usage is in the last chunk of every stream: leave it out")
         given = {name: getattr(self, name) for name in _shared.GENERATION}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
         given |= {**self._probabilities(kwargs), **self._thinking(kwargs)}
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
-        tools = table.tools_at_the_end(messages, table.openai_tools(kwargs.get("tools") or ()))
+        tools = translation.tools_at_the_end(messages, translation.openai_tools(kwargs.get("tools") or ()))
         asked = kwargs.get("response_format")
-        schema = table.response_schema(asked)
+        schema = translation.response_schema(asked)
         shape = kwargs.get("output_type")
         params = self.loaded.with_tools(params, tools, kwargs.get("tool_choice"), schema, shape)
         allow_cut = bool(kwargs.get("allow_cut"))
         validators = _shared.validators_of(asked or shape, must_pass=not allow_cut)
         if (answer := kwargs.get("answer_class")) is not None:
             validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
-        model, conversation = self.loaded.model(kwargs.get("model")), table.to_messages(messages)
+        model, conversation = self.loaded.model(kwargs.get("model")), translation.to_messages(messages)
         return _shared.Request(model, conversation, params, validators, allow_cut)
 
     def _generate(
@@ -391,7 +392,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             generation = request.generate()
             request.check(generation)
@@ -404,7 +405,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             generation = await request.agenerate()
             request.check(generation)
@@ -417,12 +418,12 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
-            chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
+            chunks = translation.Chunks(_answer(request), blocks=self.output_version == "v1")
             with request.stream() as events:
                 for event in events:
-                    for chunk in _seen(request, chunks, event):
+                    for chunk in _checked(request, chunks, event):
                         if run_manager:
                             run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                         yield chunk
@@ -434,12 +435,12 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
-            chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
+            chunks = translation.Chunks(_answer(request), blocks=self.output_version == "v1")
             async with request.astream() as events:
                 async for event in events:
-                    for chunk in _seen(request, chunks, event):
+                    for chunk in _checked(request, chunks, event):
                         if run_manager:
                             await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                         yield chunk
@@ -453,12 +454,12 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             run_manager: CallbackManagerForLLMRun | None = None,
             **kwargs: Any,
         ) -> Iterator[Any]:
-            with _shared.translated(table.errors):
+            with _shared.translated(translation.errors):
                 request = self._request(messages, stop, kwargs)
-                chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
+                chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)
                 with request.stream() as events:
                     for event in events:
-                        seen = _seen(request, chunks, event)
+                        seen = _checked(request, chunks, event)
                         if run_manager:
                             for chunk in seen:
                                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -471,12 +472,12 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             run_manager: AsyncCallbackManagerForLLMRun | None = None,
             **kwargs: Any,
         ) -> AsyncIterator[Any]:
-            with _shared.translated(table.errors):
+            with _shared.translated(translation.errors):
                 request = self._request(messages, stop, kwargs)
-                chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
+                chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)
                 async with request.astream() as events:
                     async for event in events:
-                        seen = _seen(request, chunks, event)
+                        seen = _checked(request, chunks, event)
                         if run_manager:
                             for chunk in seen:
                                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
@@ -498,18 +499,8 @@ def _blocks(request: _shared.Request, run_manager: Any) -> Blocks:
     return Blocks(_answer(request), f"{LC_ID_PREFIX}-{run_manager.run_id}" if run_manager else None)
 
 
-def _refuse_less(kwargs: Mapping[str, Any]) -> None:
-    """Refuse to be asked for less than is always done; leaving it out in silence would hide a misunderstanding.
-
-    Raises:
-        ModelError: it was.
-    """
-    if kwargs.get("stream_usage") is False:
-        raise ModelError("stream_usage is False", hint="usage is in the last chunk of every stream: leave it out")
-
-
-def _seen(request: _shared.Request, chunks: table.Chunks, event: Event) -> list[ChatGenerationChunk]:
-    """Return the chunks of an event, after a check of the answer before the last one."""
+def _checked(request: _shared.Request, chunks: translation.Chunks, event: Event) -> list[ChatGenerationChunk]:
+    """Return the chunks of an event; the last one of an answer only if that passes the check of the request."""
     if isinstance(event, Finish):
         request.check(event)
     return chunks.of(event)

@@ -33,9 +33,9 @@ def unsure(below: float = 0.9) -> Callable[[Any], bool]:
         call = request.tool_call
         threshold = thresholds.of(call["name"])
         for message in reversed(request.state["messages"]):
-            if any(made["id"] == call["id"] for made in getattr(message, "tool_calls", ())):
-                told = message.response_metadata.get("sureness", ())
-                return not any(each["id"] == call["id"] and each["least"] >= threshold for each in told)
+            if any(own["id"] == call["id"] for own in getattr(message, "tool_calls", ())):
+                sureness = message.response_metadata.get("sureness", ())
+                return not any(entry["id"] == call["id"] and entry["least"] >= threshold for entry in sureness)
         return True
 
     return is_unsure

@@ -31,7 +31,7 @@ except ImportError as error:
         hint="pip install 'langchain-core>=1.8'",
     ) from error
 
-from . import messages as table
+from . import messages as translation
 from .saved import Saved
 
 if TYPE_CHECKING:
@@ -97,19 +97,19 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
 
     @property
     def _provider(self) -> str:
-        return table.PROVIDER
+        return translation.PROVIDER
 
     def _settings(self) -> dict[str, Any]:
         return {"orders": self.orders, "prior": self.prior, "timeout": self.timeout}
 
     def _classify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             asked = {name: _question(name, one) for name, one in questions.items()}
             decided = self.loaded.model().decide(_state(state), asked, **self._settings())
         return self._response(questions, decided)
 
     async def _aclassify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
-        with _shared.translated(table.errors):
+        with _shared.translated(translation.errors):
             asked = {name: _question(name, one) for name, one in questions.items()}
             decided = await self.loaded.model().adecide(_state(state), asked, **self._settings())
         return self._response(questions, decided)

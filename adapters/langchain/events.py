@@ -8,7 +8,7 @@ from typing import Any
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Finish, ReasoningDelta, TextDelta
 
 from .. import _shared
-from . import messages as table
+from . import messages as translation
 
 try:
     from langchain_core.outputs import ChatGenerationChunk
@@ -29,29 +29,29 @@ class Blocks:
         answer: the metadata of the message.
         message_id: its id; None leaves the id to LangChain.
 
-    Law: the message that LangChain makes of the events has the text, calls and metadata of `table.Answer.result`, and
+    Law: the message that LangChain makes of the events has the text, calls and metadata of `Answer.result`, and
     calls that must not run are among its ``invalid_tool_calls``, with the reason.
     """
 
-    def __init__(self, answer: table.Answer, message_id: str | None) -> None:
+    def __init__(self, answer: translation.Answer, message_id: str | None) -> None:
         self._answer = answer
         self._id = message_id
         self._started = False
-        self._count = 0
-        self._open: tuple[str, list[str]] | None = None
-        self._calls: dict[int, int] = {}
+        self._count = 0  # of blocks that have begun
+        self._open: tuple[str, list[str]] | None = None  # kind and pieces of the open block of text or reasoning
+        self._calls: dict[int, int] = {}  # index of the block of each call
         self._reasoning: list[str] = []
         self._logprobs: list[Any] = []
 
     def of(self, event: Event, chunks: Sequence[ChatGenerationChunk]) -> list[dict[str, Any]]:
-        """Return the events of one of ours, given the chunks of the same event (`table.Chunks`)."""
-        told = self._of(event, chunks)
-        if not told or self._started:
-            return told
+        """Return the events of one of ours, given the chunks of the same event (`translation.Chunks`)."""
+        events = self._of(event, chunks)
+        if not events or self._started:
+            return events
         self._started = True
         start = {"event": "message-start", "role": "ai", "id": self._id or ""}
-        metadata = {"provider": table.PROVIDER, "model": self._answer.model_name}
-        return [{**start, "metadata": metadata}, *told]
+        metadata = {"provider": translation.PROVIDER, "model": self._answer.model_name}
+        return [{**start, "metadata": metadata}, *events]
 
     def _of(self, event: Event, chunks: Sequence[ChatGenerationChunk]) -> list[dict[str, Any]]:
         """Return an event of an answer as events of LangChain's protocol."""

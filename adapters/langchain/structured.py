@@ -13,7 +13,7 @@ from typing_extensions import is_typeddict
 from toolgrammar.core.errors import ModelError
 
 from .. import _shared
-from . import messages as table
+from . import messages as translation
 
 try:
     from langchain_core import exceptions
@@ -48,7 +48,7 @@ def asking(
     name: str | None = None
     if strict is not None:
         kwargs = {"strict": strict, **kwargs}
-    with _shared.translated(table.errors):
+    with _shared.translated(translation.errors):
         if get_origin(schema) is not None or isinstance(schema, UnionType):
             hint = f"ChatToolGrammar(...).bind(output_type={_shown(schema)}) gives a message whose text is such a value"
             raise ModelError(f"{_shown(schema)} is neither a class nor a JSON Schema", hint=hint)
@@ -59,11 +59,11 @@ def asking(
                 raise ModelError(
                     "method 'function_calling' demands a call, and takes no other tools", hint="leave out tools"
                 )
-            name = _shared.tool_name(table.openai_tool(schema))
+            name = _shared.tool_name(translation.openai_tool(schema))
             kwargs = {"tool_choice": name, "parallel_tool_calls": False, "answer_class": schema, **kwargs}
             bound = model.bind_tools([schema], ls_structured_output_format=traced, **kwargs)
         elif method in ("json_schema", "json_mode"):
-            table.response_schema(schema)  # refused now, if it is none
+            translation.response_schema(schema)  # refused now, if it is none
             # The parser refuses a cut answer, as it can hand the message on (`include_raw`).
             kwargs = {"response_format": {"type": "json_object"} if schema is None else schema, **kwargs}
             bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=traced, **kwargs)
@@ -91,7 +91,7 @@ def _traced(schema: Any) -> Any:
         return {"type": "object"}
     if not is_typeddict(schema):
         return schema
-    function = table.openai_tool(schema)["function"]
+    function = translation.openai_tool(schema)["function"]
     return {"title": function["name"], "description": function.get("description", ""), **function["parameters"]}
 
 

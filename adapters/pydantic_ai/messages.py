@@ -91,7 +91,7 @@ REASONS: Mapping[FinishReason, parts.FinishReason] = {
 }
 
 # What the framework's own errors have beside a message.
-_BESIDE = ("body", "provider_error_code", "provider_error_type", "retry_after", "phase")
+_ERROR_ATTRIBUTES = ("body", "provider_error_code", "provider_error_type", "retry_after", "phase")
 
 
 def errors() -> Sequence[_shared.Translation]:
@@ -121,8 +121,8 @@ def translated(model_name: str) -> Iterator[None]:
             yield
     except (theirs.ModelAPIError, theirs.UnexpectedModelBehavior) as error:
         if isinstance(error, ToolGrammarError):
-            for name, value in {"model_name": model_name, "in_stream": False, **dict.fromkeys(_BESIDE)}.items():
-                vars(error).setdefault(name, value)
+            attributes = {"model_name": model_name, "in_stream": False, **dict.fromkeys(_ERROR_ATTRIBUTES)}
+            vars(error).update({**attributes, **vars(error)})
         raise
 
 

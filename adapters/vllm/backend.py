@@ -135,31 +135,30 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         self.room = self._room
 
     def _room(self) -> int:
+        """Return how many tokens may still be written; see `Sequence.room`."""
         if not self.steps:
-            self._before = self._request.num_output_tokens + (self._reserve if self._before_unknown() else 0)
+            structured = self._request.structured_output_request
+            is_reasoning = structured is not None and structured.reasoning_ended is False
+            self._before = self._request.num_output_tokens + (self._reserve if is_reasoning else 0)
         return max(0, self._limit - self._before - self.steps)
-
-    def _before_unknown(self) -> bool:
-        structured = self._request.structured_output_request
-        return structured is not None and structured.reasoning_ended is False
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         """Advance by tokens, drafted or written."""
-        taken = self.accept(tokens)
+        is_accepted = self.accept(tokens)
         request = self._request
         if request is not None and request.num_output_tokens != self._committed:
             self._committed = request.num_output_tokens
             self._before = self._committed - self.steps
             if request.is_finished():
                 self._report()
-        return taken
+        return is_accepted
 
     def _report(self) -> None:
         """Name in the request what its token budget cut, in the one field that reaches the client."""
         from vllm.v1.request import RequestStatus
 
         asked, more = self._asked, {}
-        if self._is_refused():
+        if self._is_refused():  # nothing was written: the whole answer is cut
             places, more = [""], {"shortest": self.shortest}
         elif self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
             places = [""]
@@ -175,19 +174,23 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
                 self.hides_end = True
 
     def _cut_at(self) -> int | None:
-        """Return `closed_at`; of a JSON answer beside tools what it is without them: that no call fitted is no cut."""
+        """Return where the budget cut the answer, as `closed_at` does.
+
+        An answer that may be calls or JSON is narrowed already where the longer of both no longer fits. If it became
+        JSON, that cut nothing; so its tokens are written again under the grammar of the JSON alone.
+        """
         if self.closed_at is None or self._asked.make_answer is None:
             return self.closed_at
         try:
             constraint = self._backend.bind(self._asked.make_answer())
-            alone = Sequence(constraint, self._spelling, self._ends)
-            alone.room = lambda: max(0, self._limit - self._before - alone.steps)
+            json_alone = Sequence(constraint, self._spelling, self._ends)
+            json_alone.room = lambda: max(0, self._limit - self._before - json_alone.steps)
             row = np.zeros(constraint.words, np.uint32)
             for token in (*self.tokens, None):
-                alone.fill(row)
-                if alone.closed_at is not None or token is None:
-                    return alone.closed_at
-                if not alone.accept((token,)):  # a call
+                json_alone.fill(row)
+                if json_alone.closed_at is not None or token is None:
+                    return json_alone.closed_at
+                if not json_alone.accept((token,)):  # the answer is a call
                     break
         except ToolGrammarError as error:
             _LOG.info("a cut is named from the first mask that was narrowed: %s", error)

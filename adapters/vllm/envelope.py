@@ -158,7 +158,9 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
         GrammarError: it is no envelope of this version, or has a field that is unknown or of the wrong type.
         ToolGrammarError: a tool, the choice or a schema cannot be taken.
     """
-    given = _object(text)
+    given = _value(text)
+    if not isinstance(given, dict):
+        raise GrammarError("the envelope is not a JSON object", hint="write it with toolgrammar.adapters.vllm.envelope")
     version = given.pop("toolgrammar", None)
     if version != ENVELOPE_VERSION:
         raise GrammarError(
@@ -169,24 +171,24 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
             f"unknown fields of the envelope: {', '.join(unknown)}", hint=f"known ones: {', '.join(_FIELDS)}"
         )
     fields = {**_FIELDS, **given}
-    schema, name = fields["response_schema"], fields["format"]
+    schema, format_name = fields["response_schema"], fields["format"]
     tools = [] if fields["tools"] is None else fields["tools"]
     for field, is_right, hint in (
         ("tools", isinstance(tools, list), "give a list of OpenAI-style tools"),
         ("parallel_tool_calls", isinstance(fields["parallel_tool_calls"], bool), "give true or false"),
-        ("format", name is None or isinstance(name, str), "give the name of a wire format"),
+        ("format", format_name is None or isinstance(format_name, str), "give the name of a wire format"),
         ("thinking", fields["thinking"] in THINKING, f"give one of {', '.join(map(repr, THINKING))}"),
     ):
         if not is_right:
             raise GrammarError(f"{field} of the envelope is {_shown(fields[field])}", hint=hint)
-    names = [_name(number, tool) for number, tool in enumerate(tools)]
-    for name_of_tool, tool in zip(names, tools, strict=True):
-        _shared.require_settled(tool["function"].get("parameters"), name_of_tool)
+    by_name = [(_name(number, tool), tool) for number, tool in enumerate(tools)]
+    for tool_name, tool in by_name:
+        _shared.require_settled(tool["function"].get("parameters"), tool_name)
     _shared.require_settled(schema)
-    chosen, allowed = _shared.tool_choice(fields["tool_choice"], names)
-    tool_set = _tool_set(json.dumps([tool for tool, called in zip(tools, names, strict=True) if called in allowed]))
+    chosen, allowed = _shared.tool_choice(fields["tool_choice"], [tool_name for tool_name, _ in by_name])
+    tool_set = _tool_set(json.dumps([tool for tool_name, tool in by_name if tool_name in allowed]))
     special = () if model.vocabulary is None else model.vocabulary.special
-    wire = choose_format(name, model.chat_template, special)
+    wire = choose_format(format_name, model.chat_template, special)
     parallel, reasoning = fields["parallel_tool_calls"], fields["thinking"]
 
     def language(choice: Any) -> Grammar:
@@ -265,13 +267,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise GrammarError(f"not JSON: {error}", hint="give a JSON text") from error
-
-
-def _object(text: str) -> dict[str, Any]:
-    value = _value(text)
-    if not isinstance(value, dict):
-        raise GrammarError("the envelope is not a JSON object", hint="write it with toolgrammar.adapters.vllm.envelope")
-    return value
 
 
 @lru_cache(maxsize=_TOOL_SETS)

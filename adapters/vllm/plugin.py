@@ -204,13 +204,13 @@ def keep_calls_out(manager: Any, request: Any) -> None:
     answer. A grammar of JSON or a pattern refuses that token, and vLLM ends the request with an error.
     """
     params, reasoner = request.sampling_params, manager._get_reasoner(request)
-    found = getattr(reasoner, "reasoning_end_token_ids", None)
+    ends = getattr(reasoner, "reasoning_end_token_ids", None)
     kind, _ = request.structured_output_request.structured_output_key
-    if params is None or not found or kind.name not in _TEXTS or manager.enable_in_reasoning:
+    if params is None or not ends or kind.name not in _TEXTS or manager.enable_in_reasoning:
         return
     if reasoner.is_reasoning_end(request.prompt_token_ids or []):
         return
-    calls = [token for token in sorted(found) if reasoner.find_reasoning_end((token,)).implicit]
+    calls = [token for token in sorted(ends) if reasoner.find_reasoning_end((token,)).implicit]
     if calls:
         params._bad_words_token_ids = [*(params._bad_words_token_ids or ()), *([token] for token in calls)]
 

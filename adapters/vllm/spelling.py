@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,34 +43,30 @@ class Spelling:
             most: maximum number of tokens.
             room: maximum number of tokens of the rest of the text; None: there is none.
         """
-        tokens = self.vocabulary.tokens
-        steps: list[int] = []
+        certain: list[int] = []
         ahead = matcher.fork()
-        while len(steps) < most:
+        while len(certain) < most:
             forced = ahead.forced_bytes()
             if not forced:
-                token = _single(ahead)
+                token = _single(ahead)  # a control token, or one that ends inside a character
                 if token is None or token in self.vocabulary.eos or not ahead.accept(token):
                     break
-                steps.append(token)
+                certain.append(token)
                 continue
             after = ahead.fork()
             after.accept_bytes(forced)
-            text: list[int] = []
-            for token in reversed((*before[-Speller.CONTEXT_TOKENS :], *steps)):
-                if not tokens[token]:
-                    break
-                text.insert(0, token)
+            context = (*before[-Speller.CONTEXT_TOKENS :], *certain)
+            text = [*takewhile(self.vocabulary.tokens.__getitem__, reversed(context))][::-1]  # without control tokens
             settled = self._speller.settle(text, forced, after, forced)
-            run = [] if settled is None else settled.ids[: most - len(steps)]
+            run = [] if settled is None else settled.ids[: most - len(certain)]
             if not run or not all(ahead.accept(token) for token in run):
                 break
-            steps += run
+            certain += run
             if settled is None or settled.among is not None or len(run) < len(settled.ids):
                 break
-        if room is not None and steps and not Budget(ahead).fits(room - len(steps)):
+        if room is not None and certain and not Budget(ahead).fits(room - len(certain)):
             return []
-        return steps
+        return certain
 
 
 def _single(matcher: Matcher) -> int | None:
@@ -80,4 +77,5 @@ def _single(matcher: Matcher) -> int | None:
     if len(found) != 1:
         return None
     word = int(mask[found[0]])
-    return None if word & (word - 1) else int(found[0]) * 32 + word.bit_length() - 1
+    has_more = word & (word - 1) != 0  # a bit beside the lowest one
+    return None if has_more else int(found[0]) * 32 + word.bit_length() - 1

@@ -157,31 +157,35 @@ class _AnswerParser:
 
     def read(self, text: str) -> list[Event]:
         """Take the next piece."""
-        return self._kept(self._parser.feed(text)) if text else []
+        return self._collected(self._parser.feed(text)) if text else []
 
     def end(self) -> list[Event]:
         """End the answer. A call that was cut stays as far as it came: its arguments do not parse."""
         events = self._parser.close()
         nameless = {event.index for event in events if isinstance(event, CallStart) and not event.name}
-        return self._kept([event for event in events if getattr(event, "index", None) not in nameless])
+        return self._collected([event for event in events if getattr(event, "index", None) not in nameless])
 
-    def _kept(self, events: list[Event]) -> list[Event]:
-        kept: list[Event] = []
+    def _collected(self, events: list[Event]) -> list[Event]:
+        """Collect the text and the calls of some events; return those that clients get.
+
+        The last character of the arguments, a brace perhaps, is held back until the call has ended.
+        """
+        shown: list[Event] = []
         for event in self._unequal.feed(events):
             if isinstance(event, TextDelta):
                 self.text.append(event.text)
-                kept.append(event)
+                shown.append(event)
             elif isinstance(event, CallStart):
                 self.calls.append(_Call(event))
-                kept.append(event)
+                shown.append(event)
             elif isinstance(event, (ArgumentsDelta, CallEnd)):
                 text = self._held + (event.text if isinstance(event, ArgumentsDelta) else "")
-                certain = len(text) if isinstance(event, CallEnd) else max(0, len(text.rstrip()) - 1)
-                self._held = text[certain:]
-                if certain:
-                    self.calls[event.index].arguments.append(text[:certain])
-                    kept.append(ArgumentsDelta(event.index, text[:certain]))
-        return kept
+                size = len(text) if isinstance(event, CallEnd) else max(0, len(text.rstrip()) - 1)
+                self._held = text[size:]
+                if size:
+                    self.calls[event.index].arguments.append(text[:size])
+                    shown.append(ArgumentsDelta(event.index, text[:size]))
+        return shown
 
 
 def _delta(events: Sequence[Event]) -> DeltaMessage | None:
