@@ -56,13 +56,13 @@ def batch(
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
 
-    asked = _requests_of(requests)
+    starts = _requests_of(requests)
     descriptor = _opened(output)
     try:
         done = _done(output, descriptor)
-        if strange := sorted(done - asked.keys()):
+        if strange := sorted(done - starts.keys()):
             fail(f"{output} has an answer to {strange[0]!r}, which {requests} does not ask", "give another --output")
-        waiting = [line for name, line in asked.items() if name not in done]
+        waiting = [start for name, start in starts.items() if name not in done]
         loaded = loaded_models(model or ["smollm2"])
         defaults = _shared.generation_params({"temperature": temperature})
         limits = Limits(max_running=max_running, max_waiting=max_running, answer_seconds=_SECONDS)
@@ -82,11 +82,11 @@ def batch(
 
 
 def _requests_of(path: Path) -> dict[str, int]:
-    """Return where each request of a file begins, by its ``custom_id``; what is wrong ends the command."""
+    """Return the byte at which each request of a file begins, by its ``custom_id``; what is wrong ends the command."""
     if not path.is_file():
         fail(f"{path} is not a file", "give a file with a line of JSON for each request")
     hint = f'{{"custom_id": "1", "method": "POST", "url": "{ENDPOINTS[0]}", "body": {{...}}}}'
-    asked: dict[str, int] = {}
+    starts: dict[str, int] = {}
     with path.open("rb") as file:
         for number, (start, line) in enumerate(_lines(file), 1):
             try:
@@ -98,10 +98,10 @@ def _requests_of(path: Path) -> dict[str, int]:
                 fail(f"line {number} of {path} is not a request", f"a line is {hint}")
             if url not in ENDPOINTS:
                 fail(f"line {number} of {path} is for {url!r}", f"give one of {', '.join(ENDPOINTS)}")
-            if name in asked:
+            if name in starts:
                 fail(f"line {number} of {path} has the custom_id {name!r} of a line before", "give each its own")
-            asked[name] = start
-    return asked
+            starts[name] = start
+    return starts
 
 
 def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
@@ -147,7 +147,7 @@ async def _answer(app: Any, path: Path, starts: list[int], descriptor: int, mode
     """Answer the requests that begin at these bytes of a file; return how many were refused."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    left = iter(starts)
+    left = iter(starts)  # shared by all workers
     refused = 0
     with (
         path.open("rb") as file,
@@ -162,7 +162,7 @@ async def _answer(app: Any, path: Path, starts: list[int], descriptor: int, mode
             for start in left:
                 file.seek(start)
                 request = json.loads(file.readline())
-                answer = await _asked(client, request, model)
+                answer = await _line(client, request, model)
                 os.write(descriptor, json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
                 refused += answer["response"]["status_code"] != 200
                 progress.advance(shown)
@@ -182,9 +182,9 @@ async def _client(app: Any) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def _asked(client: httpx.AsyncClient, request: dict[str, Any], model: str | None) -> dict[str, Any]:
+async def _line(client: httpx.AsyncClient, request: dict[str, Any], model: str | None) -> dict[str, Any]:
     """Return the line that answers a request."""
     body = request["body"] if model is None else {**request["body"], "model": model}
-    response = await client.post(request.get("url", ENDPOINTS[0]), json={**body, "stream": False})
-    told = {"status_code": response.status_code, "request_id": uuid4().hex, "body": response.json()}
-    return {"id": f"batch_req_{uuid4().hex}", "custom_id": request["custom_id"], "response": told, "error": None}
+    answer = await client.post(request.get("url", ENDPOINTS[0]), json={**body, "stream": False})
+    response = {"status_code": answer.status_code, "request_id": uuid4().hex, "body": answer.json()}
+    return {"id": f"batch_req_{uuid4().hex}", "custom_id": request["custom_id"], "response": response, "error": None}

@@ -116,17 +116,16 @@ class _Talk:
         from toolgrammar.core.models import RepeatedCall
         from toolgrammar.tools import ToolResult
 
-        asked = [*self._messages, Message("user", text)]
-        run = self._model.run(asked, self._params, approve=self._decide)
-        has_text = False
+        run = self._model.run([*self._messages, Message("user", text)], self._params, approve=self._decide)
+        in_text = False  # the line of a text is not ended yet
         with make_console(stderr=True).status("reading") as status:  # only in a terminal
             self._status = status
             for event in run:
                 self._add(run.messages)
-                if has_text and not isinstance(event, TextDelta):
+                if in_text and not isinstance(event, TextDelta):
                     self._console.print()
-                has_text = isinstance(event, TextDelta) and not self._as_json
-                if isinstance(event, TextDelta) and not self._as_json:
+                in_text = isinstance(event, TextDelta) and not self._as_json
+                if isinstance(event, TextDelta) and in_text:
                     status.stop()
                     self._console.print(event.text, end="", markup=False)
                 elif isinstance(event, CallStart):
@@ -215,9 +214,9 @@ def _tools_of(path: Path) -> ToolSet:
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import ToolSet
 
-    if not path.is_file():
-        fail(f"{path} is not a file", "give a Python file with functions, or a JSON file of tools")
     hint = "give a Python file with functions, or a JSON file of tools"
+    if not path.is_file():
+        fail(f"{path} is not a file", hint)
     try:
         if path.suffix == ".py":
             tools = ToolSet(executed(path))

@@ -51,8 +51,8 @@ def check(
         with working(f"checking {schema}"):
             reports, left = report_of_tools(source, seed)
         if as_json:
-            told = [{"tool": each.source.name, **each.to_dict()} for each in reports]
-            print_json({"tools": told, "not_compared": left})
+            data = [{"tool": each.source.name, **each.to_dict()} for each in reports]
+            print_json({"tools": data, "not_compared": left})
         else:
             console = make_console()
             for each in reports:

@@ -84,7 +84,7 @@ def _schema(report: Report) -> str:
     source = report.source
     text: Any = source.text
     if text is None:
-        value = source.document if source.given is None else json.loads(source.grammar().dumps())
+        value = source.document if source.grammar_form is None else json.loads(source.grammar().dumps())
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     findings = (*report.narrowed, *report.warnings, *report.problems)
     places = [source.place(finding.place.pointer, finding.place.keyword) for finding in findings]
@@ -98,7 +98,7 @@ def _schema(report: Report) -> str:
         for number, line in enumerate(lines[:MAX_LINES], 1)
     )
     more = f'<p class="hint">… and {len(lines) - MAX_LINES} lines more</p>' if len(lines) > MAX_LINES else ""
-    what = "schema" if source.given is None else "grammar"
+    what = "schema" if source.grammar_form is None else "grammar"
     return f'<section><h2>The {what}</h2><ol class="source">{shown}</ol>{more}</section>'
 
 

@@ -65,10 +65,11 @@ def match(
 
 
 def _validity(source: Source, text: str) -> tuple[list[str], bool | None]:
-    """Return the violations of the schema, and if the text is valid JSON under it; None where that has no meaning."""
+    """Return the violations of the schema, and whether the text is valid JSON under it; None: it is no JSON, or there
+    is no schema."""
     from toolgrammar.core.validation import Validator
 
-    if source.given is not None:
+    if source.grammar_form is not None:
         return [], None
     try:
         value = json.loads(text)

@@ -341,19 +341,14 @@ class Prober:
         """Return what all answers show together: marks of calls and reasoning in texts, and missing counts."""
         if not self._seen:
             return []
-        left = next((found for answer in self._seen if (found := _MARKS.search(answer.text))), None)
-        apart = any(answer.reasoning for answer in self._seen)
-        rows = []
-        if left is not None:
-            rows.append(Row("reasoning and calls are parsed", "mangled", f"{left[0]!r} is left in a text"))
-        else:
-            rows.append(
-                Row("reasoning and calls are parsed", "works", "reasoning is apart" if apart else "no marks in texts")
-            )
-        counted = all(self._counts)
-        counts: Outcome = "works" if counted else "mangled"
-        rows.append(Row("usage", counts, "" if counted else "answers without token counts"))
-        return rows
+        marker = next((found for answer in self._seen if (found := _MARKS.search(answer.text))), None)
+        parsed: tuple[Outcome, str] = "works", "no marks in texts"
+        if marker is not None:
+            parsed = "mangled", f"{marker[0]!r} is left in a text"
+        elif any(answer.reasoning for answer in self._seen):
+            parsed = "works", "reasoning is apart"
+        usage: tuple[Outcome, str] = ("works", "") if all(self._counts) else ("mangled", "answers without token counts")
+        return [Row("reasoning and calls are parsed", *parsed), Row("usage", *usage)]
 
     # -- through us --------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class Report:
         said = VERDICTS[self.verdict]
         if self.narrowed and self.warnings and not self.problems:
             said += ", and parts of it are probably mistakes"
-        return said if self.source.given is None else said.replace("keyword", "rule")
+        return said if self.source.grammar_form is None else said.replace("keyword", "rule")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -102,7 +102,7 @@ def report_of(source: Source, seed: int = 0) -> Report:
 
     found = Findings()
     try:
-        if source.given is None:
+        if source.grammar_form is None:
             found = Findings.of(source.document)
         problems, narrowed = found.refused, found.narrowed
         if problems:

@@ -38,7 +38,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
     grammar = source.grammar()
     grammar.check()
     draw = random.Random(seed)
-    text = "" if source.given is not None else json.dumps(source.document, default=str)
+    text = "" if source.grammar_form is not None else json.dumps(source.document, default=str)
     unsatisfiable = _unsatisfiable(source) if 0 < len(text) < MAX_SIZE else []
     for _ in range(count):
         for _ in range(ATTEMPTS if 0 < len(text) < MAX_SIZE else 0):

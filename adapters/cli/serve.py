@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,13 +114,12 @@ def serve(
     from toolgrammar.core.models import LocalModel
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
-    keys = {key_of("--api-key", key): role for role, _, key in (_role_and_key(one) for one in api_key or ())}
-    named = {} if values is None else _values_of(values)
-    kept = (
-        None
-        if record is None
-        else Record(record, key=key_of("--record-key", record_key).encode() if record_key else None)
-    )
+    # ROLE=env:NAME, or env:NAME without a role
+    keys = {key_of("--api-key", key): role for role, _, key in (given.rpartition("=") for given in api_key or ())}
+    named_values = {} if values is None else _values_of(values)
+    recording: AbstractContextManager[Any] = nullcontext()
+    if record is not None:
+        recording = Record(record, key=key_of("--record-key", record_key).encode() if record_key else None)
     limits = Limits(
         max_running=max_running,
         max_waiting=max_waiting,
@@ -138,7 +137,7 @@ def serve(
         defaults=defaults,
         api_keys=keys,
         metrics=True,
-        values=named,
+        values=named_values,
         policy=policy,
         fetch_images=fetch_images or (),
     )
@@ -154,7 +153,7 @@ def serve(
     # The event loop waits this long for each thread that reads a grammar or writes a mask.
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
-        with kept or nullcontext():
+        with recording:
             has_keys = bool(keys)
             _run(app, host, port, grace, body_seconds, lambda address: _announce(address, [*loaded], has_keys, grace))
     finally:
@@ -306,11 +305,6 @@ def loaded_models(models: list[str]) -> dict[str, Model]:
         with console(stderr=True).status(f"loading {address}"):
             loaded[name] = load_model(address)
     return loaded
-
-
-def _role_and_key(given: str) -> tuple[str, str, str]:
-    role, equals, key = given.partition("=")
-    return (role, equals, key) if equals else ("", "", given)
 
 
 def key_of(option: str, given: str) -> str:

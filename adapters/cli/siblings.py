@@ -33,29 +33,29 @@ def bundled(schema: Any, read: Reader) -> Any:
     """
     draft = str(schema.get("$schema", "")) if isinstance(schema, Mapping) else ""
     is_old = "/draft-0" in draft
-    identity, place = "id" if "/draft-04" in draft else "$id", "definitions" if is_old else "$defs"
-    found: dict[str, Any] = {}
+    id_keyword, definitions = "id" if "/draft-04" in draft else "$id", "definitions" if is_old else "$defs"
+    files: dict[str, Any] = {}
     pending = [("", schema)]
     for base, content in pending:
         for reference in _references(content):
             name = normpath(join(dirname(base), unquote(reference.partition("#")[0])))
-            if reference[:1] in ("#", "/") or ":" in reference or name.startswith("..") or name in found:
+            if reference[:1] in ("#", "/") or ":" in reference or name.startswith("..") or name in files:
                 continue
             if isinstance(other := read(name), dict):
-                found[name] = {**_open(other, is_old), identity: name}
+                files[name] = {**_extensible(other, is_old), id_keyword: name}
                 pending.append((name, other))
-    if not found:
+    if not files:
         return schema
-    known = schema.get(place)
-    return {**_open(schema, is_old), place: {**(known if isinstance(known, Mapping) else {}), **found}}
+    own = schema.get(definitions)
+    return {**_extensible(schema, is_old), definitions: {**(own if isinstance(own, Mapping) else {}), **files}}
 
 
-def _open(schema: Any, is_old: bool) -> dict[str, Any]:
+def _extensible(schema: Any, is_old: bool) -> dict[str, Any]:
     """Return a schema to which members may be added: before Draft 2019-09 they count for nothing beside ``$ref``."""
     if not is_old or "$ref" not in schema:
         return dict(schema)
-    kept = {name: schema[name] for name in ("$schema", "definitions") if name in schema}
-    return {**kept, "allOf": [{"$ref": schema["$ref"]}]}
+    named = {name: schema[name] for name in ("$schema", "definitions") if name in schema}
+    return {**named, "allOf": [{"$ref": schema["$ref"]}]}
 
 
 def _references(content: Any) -> Iterator[str]:

@@ -66,13 +66,13 @@ class Source:
         name: as the user named it.
         schema: the JSON Schema, or a Pydantic class; None for a grammar.
         text: the file's text; None if it is no file.
-        given: the grammar, in a form that `Grammar.from_any` takes; None for a schema.
+        grammar_form: the grammar, in a form that `Grammar.from_any` takes; None for a schema.
     """
 
     name: str
     schema: Any
     text: str | None = None
-    given: Any = None
+    grammar_form: Any = None
 
     def grammar(self, **options: Any) -> Grammar:
         """Return the grammar.
@@ -85,13 +85,13 @@ class Source:
         """
         from toolgrammar.core.grammar import Grammar
 
-        if self.given is not None:
-            return Grammar.from_any(self.given)
+        if self.grammar_form is not None:
+            return Grammar.from_any(self.grammar_form)
         return Grammar.from_json_schema(self.schema, **options)
 
     def require_schema(self, what: str) -> None:
         """End the command with one line if this is a grammar; ``what`` needs a schema."""
-        if self.given is not None:
+        if self.grammar_form is not None:
             fail(f"{self.name} is a grammar, but {what} needs a JSON Schema", "pass a schema")
 
     @cached_property
@@ -114,8 +114,7 @@ class Source:
         start = self._starts.get(f"{pointer}/{keyword}", self._starts.get(pointer))
         if start is None:
             return None
-        before = self.text[:start]
-        return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
+        return self.text.count("\n", 0, start) + 1, start - self.text.rfind("\n", 0, start)
 
     def _position(self, problem: Finding) -> tuple[int | None, int | None]:
         own = problem.place.line, problem.place.column  # of a grammar as text
@@ -138,7 +137,7 @@ class Source:
         """Return the place of a problem for people."""
         number, column = self._position(problem)
         line = "" if number is None else f"line {number}, column {column}"
-        if self.given is not None and problem.place.pointer is None:
+        if self.grammar_form is not None and problem.place.pointer is None:
             return line or "the grammar"
         return f"{line}: " * bool(line) + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
 
