@@ -64,7 +64,7 @@ cdef class NodeStore:
     cpdef int words(self, object entries) except -1
     cdef int _list(self, int first, int end, int depth) except -1
     cpdef int lazy(self, object key, object expand, object as_empty_as=*, object as_short_as=*) except -1
-    cpdef list lazy_each(self, object family, object numbers)
+    cpdef list lazy_each(self, object family, list numbers, list as_empty_as)
 
 # One of the integers of a node.
 cdef inline int cell(NodeStore nodes, int node, int column) noexcept:

@@ -526,22 +526,26 @@ class NodeStore:
         return found
 
     @cython.ccall
-    def lazy_each(self, family: object, numbers: object) -> list:
+    def lazy_each(self, family: object, numbers: list, as_empty_as: list) -> list:
         """Return the nodes of the rules of one family: the rule of ``number`` is ``family(number)``.
 
         They cost less than as many rules with keys, and are not shared: each call makes new ones.
 
         Args:
-            family: returns the node of a rule, by its number. Its method ``as_empty_as(number)`` returns the node that
-                is empty iff the rule is (as for `lazy`), or -1; it is called when that is first asked.
+            family: returns the node of a rule, by its number.
             numbers: a number for each rule, not negative.
+            as_empty_as: a node for each, as for `lazy`; -1: none; `UNASKED`: it is what ``family.as_empty_as(number)``
+                returns when that is needed, a node or -1.
         """
         found: list = []
         number: cython.int
+        instead: cython.int
         at: cython.int = len(self._things)
         self._things.append(family)
-        for number in numbers:
-            found.append(self._new(node_kinds.LAZY, at, node_kinds.UNASKED, -1 - number))
+        for number, instead in zip(numbers, as_empty_as, strict=True):
+            if instead >= 0:
+                self._check(instead)
+            found.append(self._new(node_kinds.LAZY, at, instead, -1 - number))
         return found
 
     def dynamic(self, key, static: cython.int, resolve, forbids: cython.int = 0):

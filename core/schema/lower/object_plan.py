@@ -8,6 +8,7 @@ from functools import reduce
 from operator import or_
 
 from ...dependent.live import Mark
+from ...language.node_kinds import UNASKED
 from ..keywords.row import Steps
 from ..normal.conjunction import Goal
 from ..read.live import marks_of
@@ -83,7 +84,7 @@ class ObjectPlan:
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
         witnesses: for each member, then for each region, the witness of the rest after its name, if it is the same
-            after every state; `UNKNOWN` until it is built.
+            after every state; `UNASKED` until it is built.
         marks: for each member, the marks of its live values; None: not computed yet.
         answered: the rest of the object from the name of a member with live values on, by the member, the state and
             the texts of the answers.
@@ -144,7 +145,7 @@ class ObjectPlan:
         self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
-        self.witnesses = [UNKNOWN] * len(self.values)
+        self.witnesses = [UNASKED] * len(self.values)
         self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
         self.marks: list[Marks | None] = [None] * size

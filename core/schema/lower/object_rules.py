@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -57,8 +57,11 @@ class Expansions(Protocol):
     def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
         """Return the rest of an object after the name of a member, expanded."""
 
-    def witness_after_name(self, rule: AfterNameRule, number: int) -> int:
-        """Return the witness of the rest of an object after the name of a member; `UNKNOWN` if it has none."""
+    def witnesses_after_names(self, rule: AfterNameRule, numbers: Collection[int]) -> list[int]:
+        """Return the witness of the rest of an object after the name of each of some members."""
+
+    def witness_after_name(self, plan: ObjectPlan, number: int) -> int:
+        """Return the witness of the rest of an object after the name of a member, if it is the same in every state."""
 
     def resolved(self, live: LiveRule, before: Written) -> int:
         """Return the rest of an object from a member with live values on, after a text."""
@@ -118,13 +121,14 @@ class AfterNameRule:
         return self.objects.expand_after_name(self, index - len(self.plan.others))
 
     def as_empty_as(self, index: int) -> int:
-        """Return the witness of the rest after the name of a member, by its index; `UNKNOWN` if it has none."""
-        return self.objects.witness_after_name(self, index - len(self.plan.others))
+        """Return the witness of the rest after the name of a member, by its index."""
+        return self.objects.witness_after_name(self.plan, index - len(self.plan.others))
 
-    def each(self, numbers: Iterable[int]) -> list[int]:
+    def each(self, numbers: Collection[int]) -> list[int]:
         """Return the node of the rest after the name of each of some members: expanded when a text reaches it."""
         skipped = len(self.plan.others)
-        return self.objects.nodes.lazy_each(self, [number + skipped for number in numbers])
+        witnesses = self.objects.witnesses_after_names(self, numbers)
+        return self.objects.nodes.lazy_each(self, [number + skipped for number in numbers], witnesses)
 
 
 @dataclass(slots=True, eq=False)

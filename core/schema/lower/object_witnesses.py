@@ -6,12 +6,14 @@ made of the names and values of the members, which are written here too.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 from json.encoder import encode_basestring
 
 from ...errors import LimitError
 from ...json import escaped
+from ...language.node_kinds import UNASKED
 from ..normal.conjunction import Goal
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import MergedObjects
@@ -104,17 +106,25 @@ class ObjectWitnesses:
                 plan.witness = nodes.sequence(values)
         return plan.witness
 
-    def witness_after_name(self, rule: AfterNameRule, number: int) -> int:
-        """Return the witness of the rest of an object after the name of a member; `UNKNOWN` if it has none."""
+    def witnesses_after_names(self, rule: AfterNameRule, numbers: Collection[int]) -> list[int]:
+        """Return the witness of the rest of an object after the name of each of some members; `UNASKED` if it is not
+        built yet (`witness_after_name`), `UNKNOWN` if it depends on the state."""
         plan, state = rule.plan, rule.state
-        if rule.value != UNKNOWN or rule.goal or state.excluded:
-            return UNKNOWN
-        if state.start is not None and not self._has_enough(plan, state):
-            return UNKNOWN
-        whole = self._witness(plan)
-        if whole is None:
-            return UNKNOWN
-        if plan.witnesses[number] == UNKNOWN:
+        if (
+            rule.value != UNKNOWN
+            or rule.goal
+            or state.excluded
+            or (state.start is not None and not self._has_enough(plan, state))
+            or self._witness(plan) is None
+        ):
+            return [UNKNOWN] * len(numbers)
+        return [plan.witnesses[number] for number in numbers]
+
+    def witness_after_name(self, plan: ObjectPlan, number: int) -> int:
+        """Return the witness of an object after the name of a member, if the plan has a witness."""
+        if plan.witnesses[number] == UNASKED:
+            whole = self._witness(plan)
+            assert whole is not None
             is_sure = self._is_inhabited(plan, number)
             plan.witnesses[number] = whole if is_sure else self.nodes.seq(self._value(plan, number), whole)
         return plan.witnesses[number]
