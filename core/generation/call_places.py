@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LITERALS = frozenset({"true", "false", "null", "True", "False", "None"})
 
 #: Characters with which a number begins.
-_NUMBERS = "-0123456789"
+_NUMBERS = tuple("-0123456789")
 
 #: Roles of text that is a value, not a name or a bracket.
 VALUES = ("string", "number", "literal")
@@ -29,8 +29,9 @@ class ValuePlaces:
 
     Args:
         values: the values, in the order of their beginnings.
-        text: the text in which they were read.
-        index: the place of each index of that text, and of its end.
+        text: the text in which they were read, as characters or bytes.
+        index: for each index of that text, and for its end, the place in the caller's text: ``"é"`` as two bytes, with
+            characters as places, has ``[0, 0, 1]``.
     """
 
     def __init__(self, values: Sequence[ReadValue], text: str | bytes, index: Sequence[int]) -> None:
@@ -55,15 +56,18 @@ class ValuePlaces:
         return value.pointer, self._role(value)
 
     def _end(self, value: ReadValue) -> int:
-        return self._index[value.end]  # -1: that of the text
+        return self._index[value.end]  # an incomplete value has the end -1, and so ends with the text
 
     def _role(self, value: ReadValue) -> TokenRole:
-        if value.form == RAW or value.parts is not None or value.is_object:
-            return "string" if value.form == RAW else "structure"
+        """Return the role of a value by its first characters; an incomplete literal (``tr``) is one too."""
+        if value.form == RAW:
+            return "string"
+        if value.parts is not None or value.is_object:
+            return "structure"
         is_whole = value.end >= 0
-        written = self._text[value.start : value.end] if is_whole else self._text[value.start :]
+        written = self._text[value.start : value.end if is_whole else None]
         text = (written if isinstance(written, str) else written.decode("utf-8", "replace")).strip()
-        if text[:1] in _NUMBERS and text:
+        if text.startswith(_NUMBERS):
             return "number"
         is_literal = text in _LITERALS if is_whole else text and any(word.startswith(text) for word in _LITERALS)
         return "literal" if is_literal else "string"
@@ -103,7 +107,7 @@ class AnswerReading:
 
     def __init__(self, make_grammar: Callable[[], Grammar]) -> None:
         self._make_grammar = make_grammar
-        self._pieces: list[tuple[str, bool]] = []
+        self._pieces: list[tuple[str, bool]] = []  # texts, and names of control tokens (True)
         self._start = 0
 
     def feed(self, text: str, start: int) -> None:
@@ -129,6 +133,7 @@ class AnswerReading:
         reader.end()
         text = bytes(reader.text)
         data = np.frombuffer(text, dtype=np.uint8)
-        begins = ((data & 0xC0) != 0x80) & (data != CONTROL[0])
-        index = [self._start, *(self._start + np.cumsum(begins)).tolist()]
+        # Bytes 10xxxxxx continue a character in UTF-8; control tokens are no part of the raw text.
+        begins_character = ((data & 0xC0) != 0x80) & (data != CONTROL[0])
+        index = [self._start, *(self._start + np.cumsum(begins_character)).tolist()]
         return [CallPlaces(call, text, index) for call in reader.calls(text) if call.tool is not None]

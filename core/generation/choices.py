@@ -101,13 +101,13 @@ def place_at(matcher: Matcher, tail: bytes) -> WordsPlace | None:
     before, quote = _begun(tail)
     if not quote and not before and not (_WORD_BYTES | _QUOTES).issuperset(first):
         return None
-    probe = matcher.fork()
     words: list[Word] = []
-    waiting = [(b"", quote)]
-    path = b""
+    # Depth first, so that the probe goes back only to the common prefix of two texts in a row.
+    probe = matcher.fork()
+    path = b""  # what the probe has accepted, in one step for each byte
+    waiting = [b""]
     while waiting:
-        text, closing = waiting.pop()
-        # The matcher has taken one step for each byte of the path.
+        text = waiting.pop()
         common = common_prefix(path, text)
         probe.rollback(len(path) - common)
         path = path[:common]
@@ -120,31 +120,41 @@ def place_at(matcher: Matcher, tail: bytes) -> WordsPlace | None:
         following = probe.next_bytes()
         if len(following) > MAX_BRANCHES or len(text) > MAX_WORD_BYTES:
             return None
-        if text and not closing and text[0] in _QUOTES:
-            closing = text[:1]
-        if closing:
-            ends = b"" if text.endswith(b"\\") else bytes(byte for byte in following if byte == closing[0])
-            inner = bytes(byte for byte in following if byte not in ends)
-        else:
-            inner = bytes(byte for byte in following if byte in _WORD_BYTES or (not text and byte in _QUOTES))
-            ends = bytes(byte for byte in following if byte not in inner)
-        stops = probe.is_accepting
-        if ends or stops or not following:
+        inner, ends = _inner_and_ends(text, following, quote)
+        may_stop = probe.is_accepting
+        if ends or may_stop or not following:
             if not text and not before and not quote:
                 return None  # the continuation may be another one than a word
-            words.append(Word(text, ends, stops, bool(inner)))
+            words.append(Word(text, ends, may_stop, bool(inner)))
         if len(words) + len(waiting) + len(inner) > MAX_WORDS:
             return None
-        waiting += [(text + bytes((byte,)), closing) for byte in reversed(inner)]
+        waiting += [text + bytes((byte,)) for byte in reversed(inner)]
     return WordsPlace(before, tuple(words)) if len(words) > 1 else None
 
 
+def _inner_and_ends(text: bytes, following: bytes, quote: bytes) -> tuple[bytes, bytes]:
+    """Return the possible next bytes that continue a word, and those that end it.
+
+    Args:
+        text: the beginning of the word, from the current position.
+        following: the possible next bytes.
+        quote: the quote of the string that is open at the current position; empty: none.
+    """
+    closing = quote or (text[:1] if text[:1] in (b'"', b"'") else b"")
+    if closing:
+        ends = b"" if text.endswith(b"\\") or closing not in following else closing
+        return following.replace(ends, b"") if ends else following, ends
+    inner = bytes(byte for byte in following if byte in _WORD_BYTES or (not text and byte in _QUOTES))
+    return inner, bytes(byte for byte in following if byte not in inner)
+
+
 def _begun(tail: bytes) -> tuple[bytes, bytes]:
-    """Return the part of the next word at the end of a text, including its opening quote; and the quote."""
+    """Return the part of the next word at the end of a text, including its opening quote; and the quote: ``{"a`` ->
+    ``"a`` and ``"``, ``x = tr`` -> ``tr`` and nothing."""
     at = max(string_start(tail, len(tail), quote) for quote in (b'"', b"'"))
     if at >= 0:
         head = tail[:at].rstrip()
-        if not head or head[-1] in _BEFORE_QUOTE:
+        if not head or head[-1] in _BEFORE_QUOTE:  # else the quote closes a string
             return tail[at:], tail[at : at + 1]
     size = len(tail)
     while size and tail[size - 1] in _WORD_BYTES:
@@ -166,7 +176,7 @@ class _Spelled:
 
 
 class SpelledWords:
-    """The tokenized words of a `Place`.
+    """The tokenized words of a `WordsPlace`.
 
     Args:
         place: the words.
@@ -221,7 +231,7 @@ class SpelledWords:
 def spelled_words(
     place: WordsPlace, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
 ) -> SpelledWords | None:
-    """Return the words of a `Place` in the tokenizer's own tokens.
+    """Return the words of a `WordsPlace` in the tokenizer's own tokens.
 
     Args:
         place: the words.
@@ -238,27 +248,36 @@ def spelled_words(
     for word in place.words:
         if word.goes_on and not (word.ends or word.may_stop):
             return None
-        data = held + word.text
-        ways = [data] if data else []
-        ways += [data + bytes((byte,)) for byte in word.ends[:_ENDS_TRIED]]
-        found = [speller.after(context, way) for way in ways]
-        certain: tuple[int, ...] | None = None if data else ()
-        for ids in found:
-            if ids is None:
-                return None
-            certain = ids if certain is None else certain[: common_prefix(certain, ids)]
-        if certain is None:
+        one = _spelled(word, speller, vocabulary, context, held)
+        if one is None or one in spelled:
             return None
-        rest = data[len(vocabulary.decode(certain)) :]
-        for way, ids in zip(ways, found, strict=True):
-            joined = (ids or ())[len(certain) : len(certain) + 1]
-            if rest and way != data and not vocabulary.decode(joined).startswith(way[len(data) - len(rest) :]):
-                return None
-        spelled.append(_Spelled(certain, rest))
-    if len({(one.ids, one.rest) for one in spelled}) < len(spelled):
-        return None
+        spelled.append(one)
     words = SpelledWords(place, spelled)
     return words if len(words.tree.token_ids) <= MAX_TREE else None
+
+
+def _spelled(
+    word: Word, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
+) -> _Spelled | None:
+    """Return a word in the tokenizer's own tokens, as far as they are the same whatever follows; None if the tokenizer
+    cannot write it exactly, or does not write the rest of it and the byte after it in one token."""
+    data = held + word.text
+    ended = [data + bytes((byte,)) for byte in word.ends[:_ENDS_TRIED]]
+    spellings: dict[bytes, tuple[int, ...]] = {}
+    for text in (data, *ended):
+        ids = speller.after(context, text) if text else ()
+        if ids is None:
+            return None
+        spellings[text] = ids
+    certain = spellings[data]
+    for text in ended:
+        certain = certain[: common_prefix(certain, spellings[text])]
+    rest = data[len(vocabulary.decode(certain)) :]
+    for text in ended if rest else ():
+        joined = spellings[text][len(certain) : len(certain) + 1]
+        if not vocabulary.decode(joined).startswith(text[len(data) - len(rest) :]):
+            return None
+    return _Spelled(certain, rest)
 
 
 def _mass(row: npt.NDArray[np.float64], ids: npt.NDArray[np.intp]) -> float:

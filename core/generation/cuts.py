@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from ..conversation.events import TokenWritten
@@ -26,11 +27,6 @@ class _Written:
     params: GenerateParams = field(default_factory=lambda: GenerateParams(equal_calls=True))  # no call is left out
 
 
-@dataclass
-class _Holder:
-    vocabulary: Vocabulary
-
-
 def cut_places(
     vocabulary: Vocabulary, token_ids: Sequence[int], closed_at: int, parser: OutputParser | None, is_json: bool
 ) -> list[str]:
@@ -45,7 +41,8 @@ def cut_places(
     """
     tokens = vocabulary.tokens
     size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
-    output = Output(_Written(_Holder(vocabulary), list(token_ids), size), parser, is_json=is_json)  # type: ignore[arg-type]
+    written: Any = _Written(SimpleNamespace(vocabulary=vocabulary), list(token_ids), size)
+    output = Output(written, parser, is_json=is_json)
     for token in token_ids:
         output.feed(TokenWritten(token, tokens[token] or b"", False))
     output.close()

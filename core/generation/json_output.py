@@ -58,7 +58,7 @@ def ask_until_valid(
     usage = Usage()
     wrong: list[str] = []
     refused: list[Trace] = []
-    attempts = MAX_RETRIES + 1 if mode.repair else 1
+    attempts = 1 + (MAX_RETRIES if mode.repair else 0)
     for attempt in range(1, attempts + 1):
         generation = yield from write(messages)
         usage += generation.usage
@@ -84,18 +84,18 @@ def ask_until_valid(
             f"were asked for: {'; '.join(wrong[:3])}",
             hint="put what the validators ask for into the schema, or into the prompt",
         )
-    hint = (
-        "give the value's constraints in the prompt, too"
-        if mode.constrained_decoding
-        else "use constrained_decoding=True"
-    )
+    in_prompt, constrained = "give the value's constraints in the prompt, too", "use constrained_decoding=True"
     raise InvalidArgumentsError(
-        f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}", hint=hint
+        f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
+        hint=in_prompt if mode.constrained_decoding else constrained,
     )
 
 
 def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list[str]]:
     """Return the value of an answer, and the violations that its grammar did not prevent.
+
+    With ``mode.repair``, a value that violates the schema is replaced by that of the text with its spelling mistakes
+    repaired (`respelled_json`), if that is valid.
 
     Raises:
         BudgetError: the answer was unconstrained, and the token budget ended inside its JSON.
@@ -207,13 +207,9 @@ def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
 def with_instructions(messages: Sequence[Message], schema: Any) -> tuple[Message, ...]:
     """Return the conversation with the schema at the end of the user's last message, for an unconstrained model."""
     text = f"Answer with JSON alone, valid under this JSON Schema:\n{json.dumps(schema, ensure_ascii=False)}"
-    for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role == "user":
-            content = (
-                f"{message.content}\n\n{text}"
-                if isinstance(message.content, str)
-                else (*message.content, TextPart(f"\n\n{text}"))
-            )
-            return (*messages[:index], replace(message, content=content), *messages[index + 1 :])
-    return (*messages, Message("user", text))
+    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
+    if last < 0:
+        return (*messages, Message("user", text))
+    old = messages[last].content
+    new = f"{old}\n\n{text}" if isinstance(old, str) else (*old, TextPart(f"\n\n{text}"))
+    return (*messages[:last], replace(messages[last], content=new), *messages[last + 1 :])

@@ -47,13 +47,10 @@ class LiveShape:
     @property
     def shown(self) -> Any:
         """The schema for models and servers: with values of results, without callables and texts to be copied."""
-        if not has_keyword(self._schema, (KEYWORD, COPIED)):
-            return of_conversation(self._schema, self._messages)
-        hidden = (KEYWORD, COPIED)
-        plain = KEYWORDS.map_schemas(
-            self._schema, lambda inner: {key: inner[key] for key in inner if key not in hidden}
-        )
-        return of_conversation(plain, self._messages)
+        hidden, schema = (KEYWORD, COPIED), self._schema
+        if has_keyword(schema, hidden):
+            schema = KEYWORDS.map_schemas(schema, lambda inner: {key: inner[key] for key in inner if key not in hidden})
+        return of_conversation(schema, self._messages)
 
     def places(self, in_grammar: bool = False) -> tuple[str, ...]:
         """Return the JSON pointers of values that a server does not enforce.

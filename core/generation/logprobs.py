@@ -52,13 +52,15 @@ def log_mass(logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> 
 
 
 def _log_sum(values: npt.NDArray[np.float32]) -> float:
-    """Return the logarithm of a sum of exponentials, to single precision."""
+    """Return the logarithm of a sum of exponentials, to single precision; NaN counts as minus infinity."""
     best = np.fmax.reduce(values)
     if not np.isfinite(best):
         return float(best)
     powers = np.exp(values - best)
-    total = float(powers.sum(dtype=np.float64))
-    return float(best) + float(np.log(total if total == total else np.nansum(powers, dtype=np.float64)))
+    total = powers.sum(dtype=np.float64)
+    if np.isnan(total):  # `nansum` is slower, and NaN is rare
+        total = np.nansum(powers, dtype=np.float64)
+    return float(best) + float(np.log(total))
 
 
 def log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ..conversation.events import FinishReason
+    from ..conversation.trace import How
     from ..masks import Matcher
     from .backend import Backend
     from .params import GenerateParams
@@ -127,7 +128,7 @@ class Decoding:
         self._words = ExactChoice(self.backend, speller, self.sequence, self._pending, self._sampler)
         self._budget = Budget(self.matcher)
         self._call_tokens: tuple[int, ...] = ()  # with which the model may end the current reasoning
-        self._called: int | None = None  # the one with which it did
+        self._call_marker: int | None = None  # the one with which it did
         self._record = StepRecord(
             vocabulary, params, self.sequence, self._pending, self._words, self.tracer, self.names
         )
@@ -203,54 +204,59 @@ class Decoding:
         """Let the model begin either the reasoning or the text; return True if it reasons.
 
         Both may begin with the same tokens (``<`` of the marker, or of the text), so both matchers advance until only
-        one is possible. The steps are yielded then.
+        one is possible, or until the whole marker is written. The steps are yielded then.
+
+        Args:
+            reasoning: the reasoning.
+            text: the text without reasoning.
+            budget: maximum number of tokens.
         """
-        needed, _ = self._budget.needed()
+        text_after = self._switch(text)  # the one after reasoning
+        least_after, _ = Budget(text_after).needed()
         thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
-        after = self._switch(text)
-        thinks, writes = thought_budget.fits(budget - needed), True
-        held: list[TokenWritten] = []
-        size = 0
-        names, self._record.names = self._record.names, None
-        while thinks and writes and not self._must_stop():
+        may_think, may_write = thought_budget.fits(budget - least_after), True
+        undecided: list[TokenWritten] = []
+        size = 0  # in bytes and control tokens, as `Reasoning.marker`
+        names, self._record.names = self._record.names, None  # they are not read in reasoning
+        while may_think and may_write and not self._must_stop():
             remaining = budget - len(self.token_ids) - 1
             allowed = np.union1d(self._allowed(text), self._allowed(thought))
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
             seen = self._record.observe(allowed, self.matcher)
             if token_id in self._eos and text.is_accepting:
                 text.accept(token_id)
-                thinks = False
+                may_think = False
                 break
-            thinks = thought.accept(token_id)
-            if thinks and not thought_budget.fits(remaining - needed):
+            may_think = thought.accept(token_id)
+            if may_think and not thought_budget.fits(remaining - least_after):
                 thought.rollback(1)
-                thinks = False
-            writes = text.accept(token_id)
-            if writes and not self._fits(remaining):
+                may_think = False
+            may_write = text.accept(token_id)
+            if may_write and not self._fits(remaining):
                 text.rollback(1)
-                writes = False
-                if not thinks:
+                may_write = False
+                if not may_think:
                     self._deny()
-            if thinks or writes:
-                held.append(
-                    self._record.append(token_id, "forced" if len(allowed) == 1 else "sampled", len(allowed), seen)
-                )
-                size += len(held[-1].data) or 1
-                writes = writes and not (thinks and size >= reasoning.marker)
-        thinks = thinks and not writes
+            if may_think or may_write:
+                how: How = "forced" if len(allowed) == 1 else "sampled"
+                undecided.append(self._record.append(token_id, how, len(allowed), seen))
+                size += len(undecided[-1].data) or 1
+                may_write = may_write and not (may_think and size >= reasoning.marker)
+        thinks = may_think and not may_write
         if thinks and self.tracer is not None:
             self.tracer.reasoned()
         self._record.names = names
-        for step in held:
+        for step in undecided:
             if names is not None and not thinks:
                 names.wrote(step.token_id, step.data)
             yield replace(step, reasoning=thinks)
         if thinks:
-            self._switch(after)
+            self._switch(text_after)
         return thinks
 
     def _reason(self, reasoning: Reasoning, budget: int) -> Steps:
-        """Write the reasoning, within a budget that leaves the minimum number of tokens for the text."""
+        """Write the reasoning, within a budget that leaves the minimum number of tokens for the text; and the marker of
+        a call with which the model ended it."""
         text = self._switch(reasoning.matcher)
         self._record.is_reasoning, self._call_tokens = True, reasoning.call_tokens
         least = len(self.token_ids) + self._budget.needed()[0]
@@ -263,13 +269,13 @@ class Decoding:
         self.closed_at = None  # of the text only, not of the reasoning
         if self.reason == "length":  # a draft may be truncated anywhere
             self.reason = "stop"
-        # After no draft, the text is where it would be without one.
+        # After an empty draft, the text begins as it does without one (no newline before it).
         self._switch(text if reasoning.instead is None or self.token_ids else reasoning.instead)
-        called = self._called
-        if called is not None and self.matcher.accept(called):
-            self.matcher.rollback(1)
-            if self._try(called, self._remaining(budget)):
-                yield self._record.append(called, "sampled")
+        marker = self._call_marker
+        if marker is not None and self.matcher.accept(marker):
+            self.matcher.rollback(1)  # `_try` accepts it, if it fits in the budget
+            if self._try(marker, self._remaining(budget)):
+                yield self._record.append(marker, "sampled")
 
     def _switch(self, matcher: Matcher) -> Matcher:
         """Continue with another matcher; return the previous one."""
@@ -316,8 +322,11 @@ class Decoding:
                 return
 
     def _ends_at_once(self) -> Generator[Forward, npt.NDArray[np.float32] | None, bool]:
-        """Let the model end the text before its first token. It is no text of the grammar, in which it would be the
-        shortest one, for which a budget keeps no room. (A model that goes on chooses again, without the end.)"""
+        """Let the model end the text before its first token; return True if it does. If it does not, it chooses again,
+        by the mask of the grammar.
+
+        The grammar itself has no empty text: with it, the budget would keep no room for any other.
+        """
         if self._must_stop() or self._pending.text:
             return False
         token_id = yield from self._choose(np.union1d(self._allowed(), np.fromiter(self._eos, np.intp)))
@@ -382,9 +391,8 @@ class Decoding:
         loop = None if self._pending.text else guard.find(self.matcher, self.token_ids)
         if loop is None:
             return Turn.PASS
-        if not loop.in_text and not close_value(
-            self.matcher, self._pending, loop.in_string, lambda: self._fits(self._remaining(budget))
-        ):
+        fits = lambda: self._fits(self._remaining(budget))  # noqa: E731
+        if not loop.in_text and not close_value(self.matcher, self._pending, loop.in_string, fits):
             return Turn.PASS
         if self.params.on_budget == "error":
             raise BudgetError(
@@ -404,15 +412,9 @@ class Decoding:
         it. If the text could not be completed within the budget after it, `_close` writes another one. The result is
         the loop's next `Turn`."""
         remaining = self._remaining(budget)
-        among = allowed = self._pending.spellings
-        token_id = None if among is not None else (yield from self._draw_first())
-        if token_id is None:
-            allowed = self._allowed() if among is None else among
-            if self._call_tokens and among is None and len(allowed) > 1:
-                allowed = np.union1d(allowed, self._call_tokens)
-            token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+        token_id, allowed = yield from self._propose()
         if token_id in self._call_tokens:
-            self._called = token_id
+            self._call_marker = token_id
             return (yield from self._end_reasoning())
         if self._pending.keeps_prompt(token_id):
             return Turn.AGAIN
@@ -423,20 +425,29 @@ class Decoding:
             allowed = self._allowed()
         seen = self._record.observe(allowed, self.matcher)
         before = self._pending.mark()
-        if self._try(token_id, remaining):
-            if (
-                self.names is not None
-                and not self._record.is_reasoning
-                and self.names.keeps_name_only(
-                    self.matcher, self._pending, before, self._tokens[token_id] or b"", lambda: self._fits(remaining)
-                )
-            ):
-                self._record.logprobs = None
-                return Turn.AGAIN
-            choices = None if allowed is None else len(allowed)
-            yield self._record.append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
+        if not self._try(token_id, remaining):
+            return (yield from self._close(token_id, remaining, seen))
+        names = None if self._record.is_reasoning else self.names
+        data, fits = self._tokens[token_id] or b"", lambda: self._fits(remaining)
+        if names is not None and names.keeps_name_only(self.matcher, self._pending, before, data, fits):
+            self._record.logprobs = None
             return Turn.AGAIN
-        return (yield from self._close(token_id, remaining, seen))
+        choices = None if allowed is None else len(allowed)
+        yield self._record.append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
+        return Turn.AGAIN
+
+    def _propose(
+        self,
+    ) -> Generator[Forward, npt.NDArray[np.float32] | None, tuple[int, npt.NDArray[np.intp] | None]]:
+        """Return a token that the model chooses, and the tokens from which it does; None for these if the token was
+        drawn first, so that no mask is known. In reasoning, the markers of calls are among them."""
+        spellings = self._pending.spellings
+        if spellings is None and (first := (yield from self._draw_first())) is not None:
+            return first, None
+        allowed = self._allowed() if spellings is None else spellings
+        if self._call_tokens and spellings is None and len(allowed) > 1:
+            allowed = np.union1d(allowed, self._call_tokens)
+        return int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed)), allowed
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
         """Write a token in place of a choice that does not fit: another choice that does, or the next token of the
@@ -446,11 +457,11 @@ class Decoding:
         if not path:  # the text is complete
             self.reason = "length"
             return Turn.END
-        whole = False
+        writes_all = False
         if not self._same_text(token_id, path[0]):
             self._deny()
-            whole = len(path) >= remaining
-            other = None if whole else (yield from self._choose_again(token_id, remaining))
+            writes_all = len(path) >= remaining
+            other = None if writes_all else (yield from self._choose_again(token_id, remaining))
             if other is not None:
                 yield self._record.append(other, "sampled", seen=seen)
                 return Turn.AGAIN
@@ -460,9 +471,10 @@ class Decoding:
                 path = self._budget.completion(self.token_ids, self._pending.text)
                 if not self._pending.accept(self.matcher, path[0]):
                     raise refused(self.matcher, path[0])
-            whole = whole and self._budget.follows(self.token_ids, path[0], self._pending.text)
+            # False if readings were dropped, so that the rest of the path does not complete the text any more.
+            writes_all = writes_all and self._budget.follows(self.token_ids, path[0], self._pending.text)
             yield self._record.append(path[0], "closed")
-            path = path[1:] if whole else []
+            path = path[1:] if writes_all else []
         return Turn.AGAIN
 
     def _end_reasoning(self) -> Stage:

@@ -78,7 +78,7 @@ class Output:
         self._stop = tuple(word for word in stop if word)
         self._is_json = is_json
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
-        self._held = ""
+        self._withheld = ""  # text that may begin a stop string
         self._thoughts = ReasoningTrimmer(*reasoning) if decoding.reasoning is not None else None
         self._has_thought = False
         self._at_answer_start = False  # newlines between reasoning and answer belong to neither
@@ -90,8 +90,8 @@ class Output:
         self._reading = AnswerReading(marked) if marked is not None and is_located else None
         self._ids: list[str] = []  # of all calls, with those that are left out
         self._bytes = 0  # number of bytes of the text, including the current step
-        self._is_own = True  # the budget has denied no choice so far
-        self._whole: list[str] = []  # the current call's arguments, as long as `_is_own`
+        self._is_undenied = True  # the budget has denied no choice so far
+        self._undenied: list[str] = []  # the current call's arguments up to the first denied choice
         self._stopped_by: str | None = None
         self._unequal = None if decoding.params.equal_calls else UnequalCalls()
         self._is_over = False  # after a stop string, a repeated call, or a marker that the budget denied
@@ -132,7 +132,7 @@ class Output:
         """Return the events of one step. A control token has no text; its name is passed to the parser of calls."""
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
-        self._is_own = closed is None or before < closed >= self._bytes
+        self._is_undenied = closed is None or before < closed >= self._bytes
         if closed == before and not step.reasoning and self._leaves_a_call(step.data):
             # It does not fit, and the rest of the text would be what is left of it.
             self._decoding.stop_requested = self._is_denied = True
@@ -263,38 +263,35 @@ class Output:
         for event in events:
             collected += (event,) if self._unequal is None else self._unequal.feed((event,))
             if self._unequal is not None and self._unequal.left_out:
-                self._end_repetition(event)
+                self._is_over = self._decoding.stop_requested = True
                 break
         for event in collected:
             self._built.add(event)
         return collected
 
-    def _end_repetition(self, event: Event) -> None:
-        """End the answer at a call that was dropped because it repeats an earlier one."""
-        self._is_over = self._decoding.stop_requested = True
-
     def _rest(self) -> Iterator[Event]:
         """Yield the events of the end: the parser's remaining ones, without an incomplete forbidden marker, then the
-        text that was held back as a possible prefix of a stop string. After a cancellation, only what was held back: an
+        text that was withheld as a possible prefix of a stop string. After a cancellation, only the withheld text: an
         incomplete character or call is no event."""
         if self._thoughts is not None:  # cancelled during the reasoning
             yield from _reasoning(self._thoughts.close())
-        if self._decoding.reason == "cancelled":
-            # An incomplete character or call is not an event.
-            if self._held and not self._is_over:
-                yield TextDelta(self._held)
-            return
-        self._is_own = self._decoding.closed_at is None
-        yield from self._read(self._characters.decode(b"", final=True))
-        if self._parser is not None and not self._is_over:
-            yield from self._emit(self._before_marker(self._parser.close()))
-        if self._held and not self._is_over:
-            yield TextDelta(self._held)
-        self._held = ""
+        if self._decoding.reason != "cancelled":
+            self._is_undenied = self._decoding.closed_at is None
+            yield from self._read(self._characters.decode(b"", final=True))
+            if self._parser is not None and not self._is_over:
+                yield from self._emit(self._before_marker(self._parser.close()))
+        if not self._is_over:
+            yield from self._release()
+
+    def _release(self) -> Iterator[Event]:
+        """Yield the withheld text, in which no stop string has begun."""
+        if self._withheld:
+            yield TextDelta(self._withheld)
+            self._withheld = ""
 
     def _leaves_a_call(self, data: bytes) -> bool:
         """Return True if the text so far ends with the beginning of its first marker of a call, and the next bytes do
-        not continue it."""
+        not continue it: the budget denied the call, and wrote something else in its place."""
         begun = 0 if self._has_marker else _begun(self.raw, self._barred, 1)
         if not begun or not data or any(marker in self.raw for marker in self._barred):
             return False
@@ -308,9 +305,10 @@ class Output:
         if not denied or not events or not isinstance(last := events[-1], TextDelta):
             return events
         size = _begun(last.text, self._barred, 1 if self._is_denied else 0)
-        whole = last.text.lstrip()
-        if len(whole) >= LEAST_MARKER and any(mark.startswith(whole) for mark in self._barred) and not self._says:
-            size = len(whole)
+        # If the answer has nothing else, a short beginning of a long marker counts as well.
+        alone = "" if self._says else last.text.lstrip()
+        if len(alone) >= LEAST_MARKER and any(marker.startswith(alone) for marker in self._barred):
+            size = len(alone)
         if not size:
             return events
         self._is_denied = True
@@ -349,8 +347,8 @@ class Output:
         yield from self._emit(events)
 
     def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
-        """Pass the events of a step on: free text is searched for stop strings; text that was held back comes before
-        the next call; at the end of a call its truncated values are known."""
+        """Pass the events of a step on: free text is searched for stop strings; withheld text comes before the next
+        call; at the end of a call its truncated values are known."""
         for event in events:
             if self._tracer is not None and isinstance(event, TextDelta):
                 self._tracer.locate(event.text, self.raw, self._step_from)
@@ -359,35 +357,27 @@ class Output:
                 if self._is_over:
                     return
                 continue
-            if self._held:
-                yield TextDelta(self._held)
-                self._held = ""
+            yield from self._release()
             if isinstance(event, CallStart):
                 self._ids.append(event.id)
-                self._whole = []
+                self._undenied = []
                 self._has_marker = True
-            elif isinstance(event, ArgumentsDelta) and self._is_own:
-                self._whole.append(event.text)
+            elif isinstance(event, ArgumentsDelta) and self._is_undenied:
+                self._undenied.append(event.text)
             yield self._with_truncated(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
-        """Read free text; hold back a possible prefix of a stop string."""
-        if not self._stop:
-            yield TextDelta(text)
-            return
-        self._held += text
-        places = [(self._held.find(word), word) for word in self._stop if word in self._held]
+        """Read free text; withhold a possible prefix of a stop string."""
+        text, self._withheld = self._withheld + text, ""
+        places = [(text.find(word), word) for word in self._stop if word in text]
         if places:
             place, self._stopped_by = min(places)
-            ready = self._held[:place]
-            self._held = ""
+            text = text[:place]
             self._is_over = self._decoding.stop_requested = True
-        else:
-            sizes = (size for word in self._stop for size in range(1, len(word)) if self._held.endswith(word[:size]))
-            ready = self._held[: len(self._held) - max(sizes, default=0)]
-            self._held = self._held[len(ready) :]
-        if ready:
-            yield TextDelta(ready)
+        elif size := _begun(text, self._stop, 1):
+            text, self._withheld = text[:-size], text[-size:]
+        if text:
+            yield TextDelta(text)
 
     # -- truncated values ------------------------------------------------------------------------------------------
 
@@ -401,30 +391,29 @@ class Output:
         if offset is not None:
             return truncated_pointers(text, offset - self._answer_from)
         # A number has no terminator: one at the end of the budget may be truncated.
-        whole = self._decoding.reason != "length" or text.lstrip()[0] not in "-0123456789"
-        return () if whole else ("",)
+        may_be_cut = self._decoding.reason == "length" and text.lstrip()[0] in "-0123456789"
+        return ("",) if may_be_cut else ()
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
         """Return the event with the pointers of the call's truncated values: incomplete at the first character after a
         denied choice, or begun later. The call's arguments are searched in the raw text, after earlier ones."""
-        raw = event.call.raw
-        start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
+        arguments = event.call.raw
+        start = -1 if arguments is None else self.raw.find(arguments, self._arguments_from)
         offset = self._closed_at()
-        if raw is None or start < 0:
-            # Arguments in another notation than JSON: the parser's events have the positions of values.
-            return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._open_arguments(raw)))
-        self._arguments_from = start + len(raw)
-        if offset is None or offset >= start + len(raw):
-            return event
-        return CallEnd(event.index, replace(event.call, cut=truncated_pointers(raw, offset - start)))
+        if arguments is None or start < 0:  # they are written in another notation than JSON
+            cut = None if offset is None else self._open_arguments(arguments)
+        else:
+            end = self._arguments_from = start + len(arguments)
+            cut = None if offset is None or offset >= end else truncated_pointers(arguments, offset - start)
+        return event if cut is None else CallEnd(event.index, replace(event.call, cut=cut))
 
-    def _open_arguments(self, raw: str | None) -> tuple[str, ...]:
-        """Return the arguments that were incomplete when the budget first denied a choice; all of them if that is
-        unknown."""
-        whole = "".join(self._whole)
-        if raw is None or not raw.startswith(whole):
+    def _open_arguments(self, arguments: str | None) -> tuple[str, ...]:
+        """Return the pointers of a call's truncated values, given its arguments as JSON, by the events of the parser
+        before the first denied choice; ``""``, all of them, if these do not tell."""
+        undenied = "".join(self._undenied)
+        if arguments is None or not arguments.startswith(undenied):
             return ("",)
-        pointers = truncated_pointers(raw, len(whole))
+        pointers = truncated_pointers(arguments, len(undenied))
         # The object is open if one of its values is.
         return pointers[1:] if len(pointers) > 1 and pointers[0] == "" else pointers or ("",)
 

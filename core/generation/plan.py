@@ -131,11 +131,15 @@ def barring_calls(params: GenerateParams, messages: Sequence[Message]) -> Genera
     ``tool_choice="none"``.
     """
     tools, choice = params.tools, params.tool_choice
-    is_shaped = not (params.json_mode is None and params.grammar is None)
-    if is_shaped or choice not in ("auto", "none") or (tools is not None and tools.names):
+    if _is_shaped(params) or choice not in ("auto", "none") or (tools is not None and tools.names):
         return params
-    tells = any(message.tool_calls or message.role == "tool" for message in messages)
-    return replace(params, tools=no_tools(), tool_choice="none") if tells or choice == "none" else params
+    has_calls = any(message.tool_calls or message.role == "tool" for message in messages)
+    return replace(params, tools=no_tools(), tool_choice="none") if has_calls or choice == "none" else params
+
+
+def _is_shaped(params: GenerateParams) -> bool:
+    """Return True if the answer is JSON or a text of a grammar, not free text."""
+    return params.json_mode is not None or params.grammar is not None
 
 
 class Planner:
@@ -162,8 +166,7 @@ class Planner:
         if tools is not None and tools.names and params.tool_choice != "none":
             plan = self._with_tools(params, tools, tool_format)
             return replace(plan, may_end=True, may_be_empty=True) if empty and not plan.is_json else plan
-        is_shaped = not (mode is None and params.grammar is None)
-        if tools is not None and params.tool_choice == "none" and tool_format is not None and not is_shaped:
+        if tools is not None and params.tool_choice == "none" and tool_format is not None and not _is_shaped(params):
             # Text without calls: no call may begin in it.
             return replace(self._with_tools(params, tools, tool_format), may_be_empty=empty)
         if params.tool_choice not in ("auto", "none"):
@@ -210,28 +213,22 @@ class Planner:
                 choice, schema = self._answer_or_calls(mode.schema, tools, choice)
             else:
                 schema = schema_of_mode(mode, is_written=True)
-        others = params.other_spellings and params.tool_choice == "auto" and schema is None
-        make_grammar = partial(
-            tools.grammar,
-            tool_format,
-            tool_choice=choice,
-            parallel=params.parallel_tool_calls,
-            response_schema=schema,
-            other_spellings=others,
-        )
         is_json = schema is not None
-        make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
-        is_text = not is_json and choice in ("auto", "none")
-        barred = getattr(tool_format, "barred_markers", ()) if is_text else ()
-        live_values = getattr(tools, "live_values", None)
-        beside: Any = {"response_values": response_values} if response_values else {}
-        values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others, **beside)
+        others = params.other_spellings and params.tool_choice == "auto" and not is_json
+        answer: Any = {"response_schema": schema, "other_spellings": others}
+        parallel = params.parallel_tool_calls
+        make_grammar = partial(tools.grammar, tool_format, tool_choice=choice, parallel=parallel, **answer)
+        make_parser = partial(tools.parser, tool_format, **answer)
+        may_be_text = not is_json and choice in ("auto", "none")
+        live_values = getattr(tools, "live_values", None)  # other tool sets than ours may have none
+        sources: Any = {"response_values": response_values} if response_values else {}
+        values = live_values and live_values(tool_format, **answer, **sources)
         if values is not None:
             make_parser = partial(make_parser, values=values)
         return Plan(
             make_grammar(),
             make_parser,
-            barred,
+            getattr(tool_format, "barred_markers", ()) if may_be_text else (),
             () if is_json else tuple(params.stop),
             is_json,
             params=params,
@@ -256,9 +253,9 @@ class Planner:
         Raises:
             LiveValuesError: the conversation has no value for a required field.
         """
+        make = _json_grammar if needs_conversation(schema_of(shape.shape)) else self._grammar
         try:
-            is_bound = needs_conversation(schema_of(shape.shape))
-            grammar = (_json_grammar if is_bound else self._grammar)(schema, whitespace, strict)
+            grammar = make(schema, whitespace, strict)
             grammar.check()
             return grammar
         except UnsatisfiableSchemaError as error:
@@ -382,11 +379,11 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
 
 
 def _require_known(given: Collection[str]) -> None:
-    """Raise an error for unknown options, with a hint for fields of `JsonMode`."""
-    mode = sorted(({option.name for option in fields(JsonMode)} - set(OPTIONS) - {"schema"}) & set(given))
-    if mode and set(given) <= {*OPTIONS, *mode}:
+    """Raise an error for unknown options, with a hint if all of them are fields of `JsonMode`."""
+    of_mode = sorted(({option.name for option in fields(JsonMode)} - set(OPTIONS) - {"schema"}) & set(given))
+    if of_mode and set(given) <= {*OPTIONS, *of_mode}:
         raise UnknownOptionError(
-            f"unknown generation option: {', '.join(mode)}", hint=f"write json_mode=JsonMode(..., {mode[0]}=...)"
+            f"unknown generation option: {', '.join(of_mode)}", hint=f"write json_mode=JsonMode(..., {of_mode[0]}=...)"
         )
     require_known(given, OPTIONS, "unknown generation option:")
 

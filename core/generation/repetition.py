@@ -73,12 +73,13 @@ class LoopGuard:
         if not self._bound or len(token_ids) < self._next_check:
             return None
         in_string, in_text = len(matcher.next_bytes()) > MAX_BRANCHES, matcher.is_accepting
-        if in_text and not in_string:
+        if in_text and not in_string:  # complete, and not free text: the model may end it
             return None
         size = max(self._bound, LEAST_LIST) if self._is_default and not in_string else self._bound
         unit = repeated_unit(self._vocabulary, token_ids, size)
         # In a list, the position may be inside an escape: check after the next token.
         self._next_check = len(token_ids) + (EVERY if in_string or not unit else 1)
+        # With a quote in the unit, whole strings are repeated: the loop is closed between them, as one of a list.
         if not unit or (in_string and not in_text and b'"' in unit):
             return None
         return Loop(unit, size, in_text, in_string)

@@ -117,19 +117,18 @@ class Speller:
         spelled = self._after(before, data)
         if spelled is None:
             return None
-        fixed, ids = spelled
-        whole = (*fixed, *ids)
+        written, ids = spelled
+        whole = (*written, *ids)
+        # The tested end: long enough, and a text that the tokenizer reads alone as it does here.
         size = max(min(len(whole), _EDGE_TOKENS), 1)
-        tokens = self._vocabulary.tokens
-        while size < len(whole) and sum(len(tokens[token_id] or b"") for token_id in whole[-size:]) < _EDGE_BYTES:
+        while size < len(whole) and (
+            len(self._vocabulary.decode(whole[-size:])) < _EDGE_BYTES
+            or self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]
+        ):
             size += 1
-        while size < len(whole) and self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]:
-            size += 1
-        edge = whole[-size:]
-        kept = max(0, size - len(ids))  # tokens of the tested end that are already written
-        count, among = self._edge(edge, kept, matcher, ahead)
-        left = size - count
-        return Settled(list(ids[: len(ids) - left]), among if left else None)
+        count, among = self._edge(whole[-size:], max(0, size - len(ids)), matcher, ahead)
+        uncertain = size - count
+        return Settled(list(ids[: len(ids) - uncertain]), among if uncertain else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return the tokenizer's own tokens of the end of ``before``, which it reads together with a text, and those of
@@ -159,35 +158,41 @@ class Speller:
         The certain tokens are the common prefix of the tokenizations for all kinds of continuations: (a) the text ends
         here, or a new token begins here; (b) the next character changes the tokens before it; (c) a longer token begins
         in the text and ends after it.
+
+        Args:
+            ids: the tokenizer's tokens of the end of the text.
+            kept: number of the first of them that are written, and so certain.
+            matcher: after the text.
+            ahead: the bytes of its last step, if they end the text.
         """
         tokens = self._vocabulary.tokens
         text = self._vocabulary.decode(ids)
         following = _Following(self._vocabulary, matcher, ahead)
-        ways = {ids}
+        spellings = {ids}  # of the text for some continuation, without a token that ends after the text
         for character in following.characters():
             spelled = self.spell(text + character)
-            ways.add(spelled[: _count_within(spelled, tokens, len(text))])
-        vague = False
+            spellings.add(spelled[: _count_within(spelled, tokens, len(text))])
+        splits_character = False  # a longer token may begin inside a character
         for start in range(len(self._vocabulary.decode(ids[:kept])), len(text)):
             longer = self._longer(text[start:], following)
             if not len(longer):
                 continue
-            if text[start] & 0xC0 == 0x80:  # inside a character, which cannot be tokenized
-                vague = True
-                way = self.spell(text[: _character_start(text, start)])[:-1]
-                ways.add(way if len(way) >= kept else ids[:kept])
+            if text[start] & 0xC0 == 0x80:  # a byte 10xxxxxx: the text before it cannot be tokenized
+                splits_character = True
+                before = self.spell(text[: _character_start(text, start)])[:-1]
+                spellings.add(before if len(before) >= kept else ids[:kept])
             elif self._fits_any(text[:start], longer):
-                ways.add(self.spell(text[:start]))
-        ways = {way for way in ways if way[:kept] == ids[:kept]}
-        count = min(common_prefix(ids, way) for way in ways)
+                spellings.add(self.spell(text[:start]))
+        spellings = {each for each in spellings if each[:kept] == ids[:kept]}
+        count = min(common_prefix(ids, each) for each in spellings)
         rest = text[len(self._vocabulary.decode(ids[:count])) :]
         if not rest:
             return count, None
-        among = {way[count] for way in ways if len(way) > count}
-        if vague:
+        among = {each[count] for each in spellings if len(each) > count}
+        if splits_character:
             ids_of, _ = self._vocabulary.derived(_ids_of)
             among.update(ids_of[rest[:end]] for end in range(1, len(rest) + 1) if rest[:end] in ids_of)
-        longer = self._longer(rest, following) if any(len(way) == count for way in ways) else _NONE
+        longer = self._longer(rest, following) if any(len(each) == count for each in spellings) else _NONE
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
@@ -196,7 +201,8 @@ class Speller:
         spelled = self.spell(head)
         if head and not spelled:
             return True
-        for token_id in longer[:: -(-len(longer) // _TRIALS)].tolist():
+        every = -(-len(longer) // _TRIALS)  # rounded up
+        for token_id in longer[::every].tolist():
             data = head + (self._vocabulary.tokens[token_id] or b"")
             if whole_characters(data) != data or self.spell(data) == (*spelled, token_id):
                 return True
@@ -217,6 +223,7 @@ class Speller:
         for byte in following.next_bytes:
             ids, rests = self._longer_by(head, byte)
             if len(ids):
+                # The mask decides about a rest that is itself a token, and else the matcher.
                 allowed = following.mask[rests] & (rests >= 0)
                 for index in np.flatnonzero(rests < 0).tolist():
                     rest = (self._vocabulary.tokens[ids[index]] or b"")[len(head) :]

@@ -80,7 +80,14 @@ class StepRecord:
         self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None
     ) -> TokenWritten:
         """Record an accepted token; return its step with the bytes that were not emitted before. The first token of a
-        word that was chosen as a whole counts as the choice, with the word's log-probability."""
+        word that was chosen as a whole counts as the choice, with the word's log-probability.
+
+        Args:
+            token_id: the token.
+            how: its origin.
+            choices: number of tokens from which it was chosen; None: not known.
+            seen: the observation of its position.
+        """
         forced = how != "sampled"
         word = None if how == "closed" else self._words.take_word()
         if word is not None:
