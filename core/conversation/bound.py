@@ -159,36 +159,41 @@ def of_conversation(schema: Any, messages: Sequence[Message], *, once: str | Non
         are none."""
         if not _marks(inner) or any(wrong_mark(*mark) for mark in _marks(inner)):
             return inner
-        made = {key: value for key, value in inner.items() if key not in (SEEN, COPIED)}
-        more: list[Any] = []
+        others = {key: value for key, value in inner.items() if key not in (SEEN, COPIED)}
+        parts: list[Any] = []
         if SEEN in inner:
-            said = inner[SEEN]
-            said = {"key": said} if isinstance(said, str) else said
-            if "field" in said:
-                found = field_values(messages, said["field"], said.get("tool"), said.get("without", ()))
+            values = of_type(_seen(messages, inner[SEEN]), others.get("type"))
+            if values and "enum" not in others:
+                others["enum"] = values
             else:
-                found = seen_values(messages, said["key"], said.get("tool"), calls=said.get("calls") is True)
-            values = of_type(found, made.get("type"))
-            if values and "enum" not in made:
-                made["enum"] = values
-            else:
-                more.append({"enum": values} if values else False)
+                parts.append({"enum": values} if values else False)
         if COPIED in inner:
-            said = inner[COPIED]
-            said = {"source": said} if isinstance(said, str) else said
-            texts = copied_texts(messages, said["source"], said)
-            copies = _copies(texts, said.get("unit", "words"))
-            numbers = chain.from_iterable(map(numbers_in, texts)) if said.get("numbers") is True else ()
-            if found := list({(type(number), number): number for _, number in islice(numbers, MAX_SEEN)}.values()):
-                copies = {"anyOf": [*([copies] if copies else ()), {"enum": found}]}
-            more.append(copies)
-        if False in more:
+            parts.append(_copied(messages, inner[COPIED]))
+        if False in parts:
             return nothing
-        if not more:
-            return made
-        return {**made, "allOf": [*made.get("allOf", ()), *more]} if made else {"allOf": more}
+        if not parts:
+            return others
+        return {**others, "allOf": [*others.get("allOf", ()), *parts]}
 
     return KEYWORDS.map_schemas(schema, bound)
+
+
+def _seen(messages: Sequence[Message], mark: Any) -> list[Any]:
+    """Return the values in a conversation for a well-formed ``x-seen``."""
+    mark = {"key": mark} if isinstance(mark, str) else mark
+    if "field" in mark:
+        return field_values(messages, mark["field"], mark.get("tool"), mark.get("without", ()))
+    return seen_values(messages, mark["key"], mark.get("tool"), calls=mark.get("calls") is True)
+
+
+def _copied(messages: Sequence[Message], mark: Any) -> Any:
+    """Return the schema of the copies from a conversation for a well-formed ``x-copied``; False: there are none."""
+    mark = {"source": mark} if isinstance(mark, str) else mark
+    texts = copied_texts(messages, mark["source"], mark)
+    copies = _copies(texts, mark.get("unit", "words"))
+    found = chain.from_iterable(map(numbers_in, texts)) if mark.get("numbers") is True else ()
+    numbers = list({(type(number), number): number for _, number in islice(found, MAX_SEEN)}.values())
+    return {"anyOf": [*([copies] if copies else ()), {"enum": numbers}]} if numbers else copies
 
 
 def _marks(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -254,7 +259,7 @@ def _texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]) -> I
 
 
 def _copies(texts: Sequence[str], unit: str) -> Any:
-    """Return the schema of the copies of some texts."""
+    """Return the schema of the copies of some texts; False: there are none."""
     parts = []
     for text in texts:
         chunks = _chunks(text, unit)

@@ -296,7 +296,7 @@ class Generation(Generic[T_co]):
         """The text of the answer."""
         return self.message.text
 
-    @property
+    @cached_property
     def value(self) -> T_co:
         """The value of ``output_type``: an instance of a Python type, else JSON; None without ``output_type``, or if
         the answer has calls and no text. If the budget ended inside it, ``cut`` has the places.
@@ -304,12 +304,8 @@ class Generation(Generic[T_co]):
         Raises:
             InvalidArgumentsError: the validators of the type refuse it, or the grammar is not one of JSON.
         """
-        return self._value
-
-    @cached_property
-    def _value(self) -> T_co:
-        read: Any = self.reader(self.text) if self.reader is not None and self.text else None
-        return cast("T_co", read)
+        value: Any = self.reader(self.text) if self.reader is not None and self.text else None
+        return cast("T_co", value)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
@@ -332,8 +328,8 @@ class Generation(Generic[T_co]):
 
     def finish(self) -> Finish:
         """Return the last event of its stream."""
-        told = {one.name: getattr(self, one.name) for one in fields(Finish) if one.name != "reason"}
-        return Finish(self.finish_reason, **told)
+        same = {each.name: getattr(self, each.name) for each in fields(Finish) if each.name != "reason"}
+        return Finish(self.finish_reason, **same)
 
     def __str__(self) -> str:
         """The text of the answer, then its calls, one a line."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from ..json import escape
+from ..json import escape, unescape
 from .messages import Message, ToolCall
 from .written_values import OPENING, is_writable, under, values_in
 
@@ -28,7 +28,7 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
     Whole numbers and texts of digits count as both, so that the type of a parameter chooses.
     """
     path = key.split(".")
-    found: dict[tuple[type, Any], Any] = {}
+    found: dict[tuple[type, Any], Any] = {}  # with its type, because 1 == 1.0
     answered = _answered(messages)
     succeeded = {answered[index] for index in answered if not messages[index].is_error}
     for index in reversed(range(len(messages))):
@@ -40,7 +40,7 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
                 values.append(values_in(message.text, path))
         for number, call in enumerate(message.tool_calls if calls else ()):
             if (index, number) in succeeded and tool in (None, call.name):
-                values.append(under(dict(call.arguments), path, ()))
+                values.append(under(dict(call.arguments), path))
         for value in chain.from_iterable(values):
             for each in (value, *_other_form(value)):
                 found.setdefault((type(each), each), each)
@@ -75,11 +75,10 @@ class ResultField:
         names from the root on (``/order/id``); `ANY_FIELD` is each. ``below``: or part of such a field."""
         if field == ANY_FIELD:
             return True
-        is_whole = field.startswith("/")
-        path = tuple(step.replace("~1", "/").replace("~0", "~") for step in field[1:].split("/"))
-        path = path if is_whole else tuple(field.split("."))
+        is_from_root = field.startswith("/")
+        path = tuple(map(unescape, field[1:].split("/")) if is_from_root else field.split("."))
         ends = range(len(self.names) + 1) if below else (len(self.names),)
-        return any(self.names[0 if is_whole else max(end - len(path), 0) : end] == path for end in ends)
+        return any(self.names[0 if is_from_root else max(end - len(path), 0) : end] == path for end in ends)
 
 
 def fields_of_results(
@@ -137,13 +136,11 @@ def made_calls(messages: Sequence[Message], tool: str) -> list[dict[str, Any]]:
     user."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     calls = [
-        _call_at(messages, place) for index, place in _answered(messages).items() if _is_news(messages, index, last)
+        messages[turn].tool_calls[number]
+        for index, (turn, number) in _answered(messages).items()
+        if index > last and not messages[index].is_error
     ]
-    return [dict(call.arguments) for call in calls if call is not None and call.name == tool and call.error is None]
-
-
-def _is_news(messages: Sequence[Message], index: int, last: int) -> bool:
-    return index > last and not messages[index].is_error
+    return [dict(call.arguments) for call in calls if call.name == tool and call.error is None]
 
 
 def field_values(messages: Sequence[Message], field: str, tool: str | None, without: Sequence[str]) -> list[Any]:
@@ -158,17 +155,17 @@ def field_values(messages: Sequence[Message], field: str, tool: str | None, with
 
 
 def _answered(messages: Sequence[Message]) -> dict[int, tuple[int, int]]:
-    """Return the call that each result belongs to: the index of its message, and its index there, by the index of the
-    result's message.
+    """Return the call that each result belongs to, by the index of the result's message: the index of the call's
+    message, and that of the call in it.
 
     Ids may come again in later turns, so a result belongs to the nearest earlier call with its id that has no result
     yet; another result for an id, to the one before. A result without an id belongs to the first call of its name in
     the last turn with calls, or without a name to the first call there, of those without a result.
     """
     found: dict[int, tuple[int, int]] = {}
-    done: set[tuple[int, int]] = set()
-    latest: dict[str, tuple[int, int]] = {}
-    # Calls that may have no result yet, the next one last.
+    done: set[tuple[int, int]] = set()  # the calls with a result
+    latest: dict[str, tuple[int, int]] = {}  # by id, the last of these
+    # Calls that may have no result yet, the next one last; under None all of the last turn.
     by_id: dict[str, list[tuple[int, int]]] = {}
     by_name: dict[str | None, list[tuple[int, int]]] = {}
     for index, message in enumerate(messages):

@@ -62,6 +62,6 @@ def _with_text(call: ToolCall) -> ToolCall:
     """Return a call with the text of its arguments as its argument, if they could not be read."""
     if call.error is None or call.arguments:
         return call
-    is_empty = not call.raw or call.raw.split() in (["{}"], ["{", "}"])
-    # The error would take empty arguments away again.
-    return replace(call, arguments={} if is_empty else {UNREADABLE: call.raw}, error=None if is_empty else call.error)
+    if not call.raw or "".join(call.raw.split()) == "{}":
+        return replace(call, arguments={}, error=None)  # with an error, `NoArguments` would take their place
+    return replace(call, arguments={UNREADABLE: call.raw})

@@ -61,7 +61,7 @@ def values_in(text: str, path: Sequence[str]) -> Iterator[Any]:
         text = said if isinstance(said, str) else text
     documents = list(documents_in(text))
     for _, _, document in documents:
-        yield from under(document, path, ())
+        yield from under(document, path)
     yield from _named(text, path[-1], [(begin, end) for begin, end, _ in documents])
 
 
@@ -75,8 +75,8 @@ def _named(text: str, name: str, documents: Sequence[tuple[int, int]]) -> Iterat
     """
     pattern = re.compile(rf"(?<![\w-]){re.escape(name)}([\"'`*]*)\s*(:|=|\bis\b|#)\**\s*\**", re.I)
     later = iter((*documents, (len(text) + 1, len(text) + 1)))
-    begin, end = next(later)
-    without: dict[str, int] = {}  # up to where no such quote ends a value
+    begin, end = next(later)  # the first document that does not end before the name
+    unclosed: dict[str, int] = {}  # by quote, the end of a line in which it closes no value: not searched again
     at = 0
     while (head := pattern.search(text, at)) is not None:
         while end <= head.start():
@@ -87,13 +87,14 @@ def _named(text: str, name: str, documents: Sequence[tuple[int, int]]) -> Iterat
         at = head.end()
         quote = text[at : at + 1]
         value = ""
-        if quote in _QUOTED:  # without its closing quote, a value may be cut
-            match = _QUOTED[quote].match(text, at) if at >= without.get(quote, 0) else None
-            if match is not None:
-                value, at = _unquoted(match, is_json=head[1].startswith('"')), match.end()
-            elif at >= without.get(quote, 0):
-                line = text.find("\n", at)
-                without[quote] = len(text) if line < 0 else line
+        if quote in _QUOTED:
+            if at >= unclosed.get(quote, 0):
+                match = _QUOTED[quote].match(text, at)
+                if match is not None:
+                    value, at = _unquoted(match, is_json=head[1].startswith('"')), match.end()
+                else:  # the value may be cut: it does not count
+                    line = text.find("\n", at)
+                    unclosed[quote] = len(text) if line < 0 else line
         elif _BEGIN.match(quote):
             is_in_query = text[max(head.start() - 1, 0) : head.start()] in ("?", "&")
             value, at = _bare(text, at, "query" if is_in_query else head[2])
@@ -160,15 +161,15 @@ def documents_in(text: str) -> Iterator[tuple[int, int, Any]]:
         at = begin.end()
 
 
-def under(value: Any, path: Sequence[str], above: tuple[str, ...]) -> Iterator[Any]:
-    """Yield the scalars under a path in a value, at any depth."""
-    kept = len(path) - 1
-    waiting: list[tuple[Any, tuple[str, ...]]] = [(value, above)]
+def under(value: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield the scalars under a path in a value, at any depth: for ``["order", "id"]``, each ``id`` in an ``order``;
+    lists between the two do not count."""
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(value, ())]
     while waiting:
         part, names = waiting.pop()
         if isinstance(part, Mapping):
-            around = names[-kept:] if kept else ()
-            waiting += [(inner, (*around, str(name))) for name, inner in reversed(list(part.items()))]
+            above = names[max(len(names) - len(path) + 1, 0) :]  # as many as a path has above its last name
+            waiting += [(inner, (*above, str(name))) for name, inner in reversed(list(part.items()))]
         elif isinstance(part, (list, tuple)):
             waiting += [(inner, names) for inner in reversed(part)]
         elif names == tuple(path) and is_writable(part):
