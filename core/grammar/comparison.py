@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Maximum number of pairs of states that a search visits.
 MAX_PAIRS = 50_000
 
+#: The states of two automata after the same text; REFUSED for the second: it does not have the text.
+_Pair = tuple[int, int]
+
 #: Relation of a second language to a first one.
 Relation = Literal["equal", "narrower", "wider", "overlapping", "disjoint", "undecided"]
 
@@ -209,18 +212,25 @@ def _reason(error: ToolGrammarError | RecursionError, joined: Joined | None = No
 
 def _by_text(first: Language, second: Language, which: int | None) -> Witness:
     """Return a smallest text of the first grammar alone (0), of the second (1), or of both (None)."""
-    has, lacks = (second, first) if which == 1 else (first, second)
+    has, other = (second, first) if which == 1 else (first, second)
     try:
-        programs = [(each, own_program(each)) for each in (has, lacks)]
-        found = _search(programs[0][1], programs[1][1], is_in=which is None)
-        # Each text of a narrowed grammar is one of its language; that others are not, is not sure.
-        doubted = programs[1:] if found is not None else programs if which is None else programs[:1]
-        for grammar, program in () if found is not None and which is None else doubted:
-            for narrowed in (*grammar.narrowed, *(() if program is None else program.narrowed)):
-                raise narrowed
+        program, other_program = own_program(has), own_program(other)
+        text = _search(program, other_program, is_in=which is None)
+        # A narrowed grammar may lack texts of its language. So its language may have a text where none was found ...
+        if text is None:
+            _require_exact(has, program)
+        # ... and that of the other may have one that was found in the first alone, or a common one.
+        if (text is None) == (which is None):
+            _require_exact(other, other_program)
     except (ToolGrammarError, RecursionError) as error:
         return Witness(undecided=_reason(error))
-    return Witness(found)
+    return Witness(text)
+
+
+def _require_exact(grammar: Language, program: Program | None) -> None:
+    """Raise an `UnsupportedSchemaError` if a grammar is narrowed."""
+    for narrowed in (*grammar.narrowed, *(() if program is None else program.narrowed)):
+        raise narrowed
 
 
 def own_program(grammar: Language) -> Program | None:
@@ -244,22 +254,24 @@ def _search(has: Program | None, other: Program | None, *, is_in: bool) -> str |
     if has is None or (is_in and other is None):
         return None
     begin = has.start, REFUSED if other is None else other.start
-    before: dict[tuple[int, int], tuple[tuple[int, int], int] | None] = {begin: None}
+    before: dict[_Pair, tuple[_Pair, int] | None] = {begin: None}  # the pair that leads to one, and by which byte
     for pair in (queue := [begin]):
-        state, beside = pair
+        state, other_state = pair
         pause()
-        accepts = other is not None and beside != REFUSED and other.automaton.accepts(beside)
+        accepts = other is not None and other_state != REFUSED and other.automaton.accepts(other_state)
         if has.automaton.accepts(state) and accepts == is_in:
             return _path(pair, before)
         for byte in has.automaton.following(state):
-            step = has.automaton.step(state, byte)
-            there = REFUSED if other is None or beside == REFUSED else other.automaton.step(beside, byte)
-            if step < REFUSED or there < REFUSED:
+            after = has.automaton.step(state, byte)
+            other_after = REFUSED
+            if other is not None and other_state != REFUSED:
+                other_after = other.automaton.step(other_state, byte)
+            if after < REFUSED or other_after < REFUSED:  # an open state
                 raise GrammarError(
                     "what may be written depends on the text so far", hint="compare the JSON Schemas themselves"
                 )
-            following = step, there
-            if step == REFUSED or following in before or (is_in and there == REFUSED):
+            following = after, other_after
+            if after == REFUSED or following in before or (is_in and other_after == REFUSED):
                 continue
             if len(before) >= MAX_PAIRS:
                 raise LimitError(
@@ -270,7 +282,7 @@ def _search(has: Program | None, other: Program | None, *, is_in: bool) -> str |
     return None
 
 
-def _path(pair: tuple[int, int], before: Mapping[tuple[int, int], tuple[tuple[int, int], int] | None]) -> str:
+def _path(pair: _Pair, before: Mapping[_Pair, tuple[_Pair, int] | None]) -> str:
     """Return the text that leads to a pair of states."""
     text = bytearray()
     while (step := before[pair]) is not None:

@@ -169,10 +169,10 @@ class ConstraintCache:
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _get(self, like: Hashable, vocabulary: Vocabulary, make: Callable[[], Grammar]) -> Constraint:
-        """Return the constraint of a key, made once: other threads that ask meanwhile wait for it, with pauses. All
-        raise a fault of the input; after any other error one of them goes on with the work."""
-        key = like, vocabulary.content_hash
+    def _get(self, content: Hashable, vocabulary: Vocabulary, make: Callable[[], Grammar]) -> Constraint:
+        """Return the constraint of a grammar's content, made once: other threads that ask meanwhile wait for it, with
+        pauses. All raise a fault of the input; after any other error one of them goes on with the work."""
+        key = content, vocabulary.content_hash
         while True:
             with self._lock:
                 if self._process != os.getpid():  # it was forked, without the threads that make constraints
@@ -198,12 +198,8 @@ class ConstraintCache:
             made = under_way.result()
             if made is not None:
                 return made
-        started = time.monotonic()
         try:
-            grammar = make()
-            constraint = grammar.bind(vocabulary)
-            if (seconds := time.monotonic() - started) > SLOW:
-                _LOG.warning("a grammar took %.1f s to compile", seconds)
+            constraint = self._make(key, make, vocabulary)
         except BaseException as error:
             with self._lock:
                 self._making.pop(key, None)
@@ -212,6 +208,16 @@ class ConstraintCache:
             else:
                 mine.set_result(None)
             raise
+        mine.set_result(constraint)
+        return constraint
+
+    def _make(self, key: Hashable, make: Callable[[], Grammar], vocabulary: Vocabulary) -> Constraint:
+        """Make a constraint, and add its entry."""
+        started = time.monotonic()
+        grammar = make()
+        constraint = grammar.bind(vocabulary)
+        if (seconds := time.monotonic() - started) > SLOW:
+            _LOG.warning("a grammar took %.1f s to compile", seconds)
         with self._lock:
             self._making.pop(key, None)
             entry = self._entries[key] = _Entry(grammar, constraint)
@@ -221,7 +227,6 @@ class ConstraintCache:
                 self._bytes += THIN_BYTES
                 self._shared.setdefault(constraint.vocabulary, _Sharers()).count += 1
             self._measure_some(key)
-        mine.set_result(constraint)
         return constraint
 
     def _measure_some(self, key: Hashable) -> None:

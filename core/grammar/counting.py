@@ -26,7 +26,8 @@ _STRING = r'"([^"\\]|\\["\\bfnrt]|\\u(00[01]|d[89a-f][0-9a-f])[0-9a-f])*"'
 _NUMBER = r"(-?(0|[1-9][0-9]*)(\.(0|[0-9]*[1-9]))?([eE][+-]?[0-9]+)?)?"
 _PLAIN = rf'{_NUMBER}(({_STRING}|[^"0-9.-]){_NUMBER})*'
 
-#: A state of the automaton, and one of that of `_PLAIN`, if texts are JSON; and the steps of each by bytes.
+#: A state of the automaton, and that of `_PLAIN` after the same text, if texts are JSON; and the steps of each by
+#: bytes.
 Pair = tuple[int, int]
 Steps = dict[Pair, list[tuple[int, Pair]]]
 
@@ -47,9 +48,9 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
     plain = _plain() if is_json else None
     begin = program.start, REFUSED if plain is None else plain.start
     steps: Steps = {}
-    counts: dict[Pair, int] = {}
+    counts: dict[Pair, int] = {}  # the texts from each pair on
     left = MAX_STEPS
-    stack = [begin]
+    stack = [begin]  # depth first: a pair is counted after those that follow it
     while stack:
         pair = stack[-1]
         if pair in counts:
@@ -59,41 +60,51 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
         else:
             found = steps[pair] = list(_following(program, plain, pair))
             left -= len(found) + 1
-            if left < 0 or any(after[0] < REFUSED or (after in steps and after not in counts) for _, after in found):
-                return None  # or what may follow depends on the text so far; or texts go in circles
+            depends_on_text = any(after[0] < REFUSED for _, after in found)
+            is_circle = any(after in steps and after not in counts for _, after in found)
+            if left < 0 or depends_on_text or is_circle:
+                return None
             stack += [after for _, after in found if after not in counts]
     return _drawn(program, begin, steps, counts, source) if counts[begin] <= MAX_TEXTS else None
 
 
 def _following(program: Program, plain: Program | None, pair: Pair) -> Iterator[tuple[int, Pair]]:
+    """Yield the bytes that may come next, each with the pair after it; with ``plain``, in a plain spelling."""
     pause()
     for byte in program.automaton.following(pair[0]):
-        beside = pair[1]
+        plain_state = pair[1]
         if plain is not None:
             with plain.lock:
-                beside = plain.automaton.step(beside, byte)
-        if plain is None or beside != REFUSED:
-            yield byte, (program.automaton.step(pair[0], byte), beside)
+                plain_state = plain.automaton.step(plain_state, byte)
+        if plain is None or plain_state != REFUSED:
+            yield byte, (program.automaton.step(pair[0], byte), plain_state)
 
 
 def _drawn(
     program: Program, begin: Pair, steps: Steps, counts: dict[Pair, int], source: random.Random
 ) -> Iterator[str]:
+    """Yield the counted texts in random order: the shuffle of Fisher and Yates of their numbers, of which only those
+    that were moved are kept."""
     moved: dict[int, int] = {}
-    for place in range(counts[begin]):  # a shuffle that keeps only what it moved (Fisher and Yates)
+    for place in range(counts[begin]):
         chosen = source.randrange(place, counts[begin])
         number = moved.get(chosen, chosen)
         moved[chosen] = moved.pop(place, place)
-        pair, text = begin, bytearray()
-        while number or not program.automaton.accepts(pair[0]):
-            number -= program.automaton.accepts(pair[0])
-            for byte, after in steps[pair]:  # noqa: B007
-                if number < counts[after]:
-                    break
-                number -= counts[after]
-            text.append(byte)
-            pair = after
-        yield text.decode("utf-8", "replace")
+        yield _numbered(program, begin, steps, counts, number)
+
+
+def _numbered(program: Program, pair: Pair, steps: Steps, counts: dict[Pair, int], number: int) -> str:
+    """Return the text of a number, counted from 0 in the order of bytes, from a pair of states on."""
+    text = bytearray()
+    while number or not program.automaton.accepts(pair[0]):
+        number -= program.automaton.accepts(pair[0])  # the text that ends here comes first
+        for byte, after in steps[pair]:  # noqa: B007
+            if number < counts[after]:
+                break
+            number -= counts[after]
+        text.append(byte)
+        pair = after
+    return text.decode("utf-8", "replace")
 
 
 def is_plainest(text: str, matches: Callable[[str], bool]) -> bool:

@@ -104,11 +104,11 @@ def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> li
     for _ in range(ATTEMPTS * count):
         if len(found) >= count:
             break
-        part = None
-        if compiled is not None and goals:
+        narrower = None
+        if compiled is not None and goals:  # so that random texts show several things together
             chosen = draw.sample(goals, min(len(goals), draw.randint(1, 3)))
-            part = _narrower(grammar, compiled, {"allOf": [goal for *_, goal in chosen]})
-        text = random_text(grammar if part is None else part, draw)
+            narrower = _narrower(grammar, compiled, {"allOf": [goal for *_, goal in chosen]})
+        text = random_text(grammar if narrower is None else narrower, draw)
         if grammar.matches(text):
             found.setdefault(text, Example(text, "random"))
     return list(found.values())
@@ -135,7 +135,8 @@ def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
 def _covering(
     grammar: Drawn, count: int, draw: random.Random, cover: bool = True
 ) -> tuple[dict[str, Example], list[Goal]]:
-    """Return examples that show different things, by their texts, and all that can be shown."""
+    """Return examples that show different things, by their texts, and all that can be shown; nothing of both without
+    ``cover``."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise GrammarError(f"the number of examples is {count!r}", hint="give an integer of 0 or more")
     grammar.check()
@@ -158,18 +159,18 @@ def _covering(
 
 def _uniform(grammar: Drawn, compiled: CompiledSchema | None, draw: random.Random) -> Iterator[str] | None:
     """Return all texts of a finite language in random order, and of a value only one; None: it is not counted."""
-    one = grammar
+    fixed = grammar  # with one order of members, and one white space
     try:
-        if compiled is not None:  # in one order of members, and one white space
+        if compiled is not None:
             space: Whitespace = "compact" if compiled.options.whitespace == "flexible" else compiled.options.whitespace
             options = replace(compiled.options, property_order="schema", whitespace=space)
-            one = grammar._of_schema(grammar.schema, options)
-        texts = shuffled(cast("Program", own_program(one)), draw, is_json=compiled is not None)
+            fixed = grammar._of_schema(grammar.schema, options)
+        texts = shuffled(cast("Program", own_program(fixed)), draw, is_json=compiled is not None)
     except (ToolGrammarError, RecursionError):
         return None
     if texts is None or compiled is None:
         return texts
-    return (text for text in texts if is_plainest(text, one.matches))
+    return (text for text in texts if is_plainest(text, fixed.matches))
 
 
 def edits(value: Any, where: str = "") -> Iterator[tuple[str, str, Any]]:
@@ -266,29 +267,33 @@ def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]
         optional.append(name)
         members[name] = schema["additionalProperties"]
     for name, inner in members.items():
-        held: dict[str, Any] = {**_OBJECT, "required": [name]}
+        has_it: dict[str, Any] = {**_OBJECT, "required": [name]}
         if name in optional:
-            yield "", f"has {name!r}", held
+            yield "", f"has {name!r}", has_it
         for where, words, goal in _goals(inner, root, seen):
-            yield f"/{name}{where}", words, {**held, "properties": {name: goal}}
+            yield f"/{name}{where}", words, {**has_it, "properties": {name: goal}}
 
 
 def _goals_of_items(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
     """Yield what an example of an array can show: an item, then the goals of each position and of further items."""
-    before = _list(schema, "prefixItems") or _list(schema, "items")
-    keyword = "prefixItems" if _list(schema, "prefixItems") else "items"
+    keyword = "prefixItems" if _list(schema, "prefixItems") else "items"  # which is a list in older drafts
+    before = _list(schema, keyword)
     for index, inner in enumerate(before):
         for where, words, goal in _goals(inner, root, seen):
-            first = {"type": "array", "minItems": index + 1, keyword: [*({} for _ in range(index)), goal]}
-            yield f"/{index}{where}", words, first
+            has_it: dict[str, Any] = {
+                "type": "array",
+                "minItems": index + 1,
+                keyword: [*({} for _ in before[:index]), goal],
+            }
+            yield f"/{index}{where}", words, has_it
     items = schema.get("items")
     if isinstance(items, Mapping):
-        held: dict[str, Any] = {"type": "array", "minItems": len(before) + 1}
+        has_it = {"type": "array", "minItems": len(before) + 1}
         if before:
-            held["prefixItems"] = [{} for _ in before]
-        yield "", "has an item", held
+            has_it["prefixItems"] = [{} for _ in before]
+        yield "", "has an item", has_it
         for where, words, goal in _goals(items, root, seen):
-            yield f"/{len(before)}{where}", words, {**held, "items": goal}
+            yield f"/{len(before)}{where}", words, {**has_it, "items": goal}
 
 
 def _name_of(pattern: Any) -> str | None:
@@ -301,6 +306,7 @@ def _name_of(pattern: Any) -> str | None:
 
 
 def _unused(members: Mapping[str, Any]) -> str:
+    """Return a name that none of the members has."""
     name = "unknown"
     while name in members:
         name += "_"
@@ -308,6 +314,7 @@ def _unused(members: Mapping[str, Any]) -> str:
 
 
 def _list(schema: Mapping[str, Any], keyword: str) -> list[Any]:
+    """Return the value of a keyword if it is a list; else an empty one."""
     value = schema.get(keyword)
     return list(value) if isinstance(value, (list, tuple)) else []
 
@@ -333,11 +340,11 @@ def _narrower(grammar: Drawn, compiled: CompiledSchema, goal: Any) -> Drawn | No
     parts = [{"$ref": others.pop("$ref")}] if "$ref" in others else []  # before Draft 2019-09 it stands alone
     others["allOf"] = [*_list(schema, "allOf"), *parts, goal]
     try:
-        asked: Drawn = grammar._of_schema(others, compiled.options)
-        asked.check()
+        narrower: Drawn = grammar._of_schema(others, compiled.options)
+        narrower.check()
     except (ToolGrammarError, RecursionError):
         return None
-    return asked
+    return narrower
 
 
 def _shortest(grammar: Drawn | None, also: Drawn | None = None) -> str | None:
@@ -358,10 +365,10 @@ def _outside(grammar: Drawn) -> Callable[[str], bool]:
     compiled = schema_of(grammar)
     if compiled is None:
         return lambda text: not grammar.matches(text)
-    # The order of members, as it is written here, is no reason.
-    wide = grammar._of_schema(grammar.schema, replace(compiled.options, property_order="any"))
+    # An edit may change the order of members, which is no violation of the schema.
+    any_order = grammar._of_schema(grammar.schema, replace(compiled.options, property_order="any"))
     if not grammar.narrowed:
-        return lambda text: not wide.matches(text) and not grammar.matches(text)
+        return lambda text: not any_order.matches(text) and not grammar.matches(text)
     from ..schema import SchemaOptions, compile_schema
     from ..schema.joined import Joined
 
@@ -373,7 +380,7 @@ def _outside(grammar: Drawn) -> Callable[[str], bool]:
         complement.check()
     except (ToolGrammarError, RecursionError):
         return lambda text: False
-    return lambda text: complement.matches(text) and not wide.matches(text) and not grammar.matches(text)
+    return lambda text: complement.matches(text) and not any_order.matches(text) and not grammar.matches(text)
 
 
 def _edited(text: str, is_json: bool) -> Iterator[tuple[str, str]]:
