@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from ..text_grammars.expressions import (
     Chars,
@@ -155,32 +156,13 @@ class _Lexing:
 
     def _possible_sets(self) -> Iterator[tuple[list[int], list[int]]]:
         """Yield each set of terminals that may come next at one position: their numbers, and for each of them, as bits,
-        the terminals that may follow it or a terminal like it.
-
-        Two terminals are alike if they have a text in common, because after it the lexer is at the end of both, or if
-        both are like a third one.
-        """
+        the terminals that may follow it or a terminal like it (`_alike`)."""
         pending = [self._root]
         seen = set(pending)
         while pending:
             members = _members(pending.pop())
-            groups: dict[str | None, list[int]] = {}
-            classes: list[tuple[int, list[int]]] = []
-            for number in members:
-                terminal = self._terminals[number]
-                if terminal is None or (isinstance(terminal, str) and len(terminal) > 1):
-                    groups.setdefault(terminal, []).append(number)
-                    continue
-                chars, merged, others = self._begins[number], [number], []
-                for pair in classes:
-                    if pair[0] & self._begins[number]:
-                        chars |= pair[0]
-                        merged += pair[1]
-                    else:
-                        others.append(pair)
-                classes = [*others, (chars, merged)]
             follows: dict[int, int] = {}
-            for group in (*groups.values(), *(numbers for _, numbers in classes)):
+            for group in self._alike(members):
                 joint = 0
                 for number in group:
                     joint |= self._follow[number]
@@ -190,20 +172,41 @@ class _Lexing:
                     pending.append(joint)
             yield members, [follows[number] for number in members]
 
+    def _alike(self, members: list[int]) -> list[list[int]]:
+        """Return terminals in groups. Two are alike if they have a text in common, because after it the lexer is at the
+        end of both, or if both are like a third one."""
+        equal: dict[str | None, list[int]] = {}  # control tokens, and texts of several characters
+        overlapping: list[tuple[int, list[int]]] = []  # those of one character, with the characters of each group
+        for number in members:
+            terminal = self._terminals[number]
+            if terminal is None or _is_long(terminal):
+                equal.setdefault(terminal, []).append(number)
+                continue
+            chars, group, others = self._begins[number], [number], []
+            for other_chars, other_group in overlapping:
+                if other_chars & self._begins[number]:
+                    chars |= other_chars
+                    group += other_group
+                else:
+                    others.append((other_chars, other_group))
+            overlapping = [*others, (chars, group)]
+        return [*equal.values(), *(group for _, group in overlapping)]
+
     def conflicts(self) -> set[str]:
-        """Return fixed texts that continue another terminal where it may end."""
+        """Return fixed texts that continue another terminal where it may end: ``"ab"`` beside the terminal ``"a"``, if
+        that may be followed by a terminal that begins with ``b``."""
         found: set[str] = set()
         for count, (members, follows) in enumerate(self._possible_sets()):
             if count > MAX_SETS:
-                return {text for text in self._terminals if isinstance(text, str) and len(text) > 1}
-            long = {text for n in members if isinstance(text := self._terminals[n], str) and len(text) > 1}
-            if not long or len(members) < 2:
+                return {text for text in self._terminals if _is_long(text)}
+            texts = {text for number in members if _is_long(text := self._terminals[number])}
+            if not texts or len(members) < 2:
                 continue
             for number, follow in zip(members, follows, strict=True):
                 terminal = self._terminals[number]
                 if terminal is None or not follow:
                     continue
-                for text in long - found:
+                for text in texts - found:
                     if isinstance(terminal, str):
                         size = len(terminal)
                         is_begun = size < len(text) and text.startswith(terminal)
@@ -241,17 +244,23 @@ class _Part:
             yield from item.rules()
 
 
+def _is_long(terminal: str | CharSet | None) -> TypeGuard[str]:
+    """Return True for a text of several characters."""
+    return isinstance(terminal, str) and len(terminal) > 1
+
+
 def _members(numbers: int) -> list[int]:
     """Return the numbers of the bits of a set."""
     found = []
     while numbers:
-        lowest = numbers & -numbers
+        lowest = numbers & -numbers  # the lowest bit alone
         found.append(lowest.bit_length() - 1)
         numbers ^= lowest
     return found
 
 
 def _either(shapes: Iterable[_Shape]) -> _Shape:
+    """Return the shape of a choice."""
     nullable, first, last = False, 0, 0
     for shape in shapes:
         nullable, first, last = nullable or shape[0], first | shape[1], last | shape[2]
@@ -259,6 +268,7 @@ def _either(shapes: Iterable[_Shape]) -> _Shape:
 
 
 def _joined(shapes: Iterable[_Shape]) -> _Shape:
+    """Return the shape of a sequence."""
     nullable, first, last = True, 0, 0
     for shape in shapes:
         first |= shape[1] if nullable else 0

@@ -139,19 +139,18 @@ class _Writer(ABC):
 
 
 def _code(char: str) -> str:
+    """Return a character as ``\\u`` and four digits, or ``\\U`` and eight."""
     return f"\\u{ord(char):04X}" if char <= "\uffff" else f"\\U{ord(char):08X}"
 
 
 def _bracketed(charset: CharSet, *, negated: bool = False) -> str:
+    """Return a class of characters, such as ``[a-z]``."""
+
     def written(code: int) -> str:
         return chr(code) if chr(code).isascii() and chr(code).isalnum() else _code(chr(code))
 
     pieces = [written(low) if low == high else f"{written(low)}-{written(high)}" for low, high in charset.ranges]
     return f"[{'^' if negated else ''}{''.join(pieces)}]"
-
-
-def _is_wide(charset: CharSet) -> bool:
-    return bool(charset.ranges) and charset.ranges[-1][1] == 0x10FFFF
 
 
 class _Bnf(_Writer):
@@ -220,6 +219,7 @@ class _Ebnf(_Bnf):
 
 
 def _in_pattern(char: str) -> str:
+    """Return a character as every dialect of regular expressions reads it, in a class or outside."""
     if char.isascii():
         return char if char.isalnum() or char in " _\"'<>=!@%&~`,;:" else f"\\x{ord(char):02x}"
     return char if char.isprintable() else _code(char)
@@ -243,7 +243,7 @@ class _Regex(_Writer):
         """Return a class."""
         if charset == CharSet.full():
             return r"[\s\S]"
-        negated = _is_wide(charset)
+        negated = bool(charset.ranges) and charset.ranges[-1][1] == 0x10FFFF  # it has the last character: most have it
         pieces = []
         for low, high in (charset.complement() if negated else charset).ranges:
             one = _in_pattern(chr(low))
@@ -313,16 +313,17 @@ def written_as_regex(exported: ExportedRules) -> Exported:
     """
     try:
         rules = _without_right_recursion(exported)
-        whole = _substituted(exported.root, rules, {})
+        whole = _substituted(exported.root, rules)
         text = _Regex(ExportedRules({exported.root: whole}, exported.root, ()), {}).expression(whole)
     except RecursionError:
         raise LimitError("the pattern is nested too deeply", hint="export it as GBNF") from None
     return Exported(text, exported.unsaid)
 
 
-def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, int]) -> Expression:
+def _substituted(root: str, rules: Mapping[str, Expression]) -> Expression:
     """Return the expression of a rule in which no rule is referred to."""
     done: dict[str, Expression] = {}
+    sizes: dict[str, int] = {}
     opened: set[str] = set()
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
@@ -362,23 +363,24 @@ def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
     """
     rules = dict(exported.rules)
     edges = {name: [part.name for part in walk(body) if isinstance(part, Reference)] for name, body in rules.items()}
-    built = 0  # expressions, counted as trees
+    built = 0  # sizes of all solutions, counted as trees
     for circle in circles_of(edges):
         if any(_refers_inside(rules[name], set(circle)) for name in circle):
             raise _recursive()
         for name in circle:
-            steps, rest = _last(rules[name], name)
-            if steps:
-                rules[name] = sequence(Repeat(choice(*steps), 0, None), choice(*rest))
-            for other in circle:
-                if other != name:
-                    ways, left = _last(rules[other], name)
-                    if ways:
-                        solved = _size(rules[name]) * len(ways) + sum(map(_size, ways)) + sum(map(_size, left))
-                        built += solved
-                        if solved > MAX_PATTERN // 10 or built > MAX_PATTERN:
-                            raise _too_long()
-                        rules[other] = choice(*(sequence(way, rules[name]) for way in ways), *left)
+            # Arden's rule: X = aX | b has the solution a*b.
+            loops, others = _split_at_end(rules[name], name)
+            if loops:
+                rules[name] = sequence(Repeat(choice(*loops), 0, None), choice(*others))
+            for user in circle:
+                heads, others = _split_at_end(rules[user], name)
+                if user == name or not heads:
+                    continue
+                size = _size(rules[name]) * len(heads) + sum(map(_size, heads)) + sum(map(_size, others))
+                built += size
+                if size > MAX_PATTERN // 10 or built > MAX_PATTERN:
+                    raise _too_long()
+                rules[user] = choice(*(sequence(head, rules[name]) for head in heads), *others)
     return rules
 
 
@@ -411,20 +413,20 @@ def _refers_inside(expression: Expression, names: Set[str]) -> bool:
     return False
 
 
-def _last(expression: Expression, name: str) -> tuple[list[Expression], list[Expression]]:
-    """Split alternatives at a final rule: return the parts before the rule, and the alternatives that do not end with
-    it."""
-    before: list[Expression] = []
+def _split_at_end(expression: Expression, name: str) -> tuple[list[Expression], list[Expression]]:
+    """Split the alternatives of an expression by their ends: ``aX | b(cX | d)``, with X the rule ``name``, gives ``[a,
+    bc]``, the parts before a final rule, and ``[bd]``, the alternatives that do not end with it."""
+    heads: list[Expression] = []
     others: list[Expression] = []
     for item in expression.items if isinstance(expression, Choice) else (expression,):
         parts = item.items if isinstance(item, Sequence) and item.items else (item,)
-        last = parts[-1]
+        *before, last = parts
         if last == Reference(name):
-            before.append(sequence(*parts[:-1]))
+            heads.append(sequence(*before))
         elif isinstance(last, Choice):
-            inner, rest = _last(last, name)
-            before += [sequence(*parts[:-1], way) for way in inner]
-            others += [sequence(*parts[:-1], way) for way in rest]
+            inner_heads, inner_others = _split_at_end(last, name)
+            heads += [sequence(*before, head) for head in inner_heads]
+            others += [sequence(*before, other) for other in inner_others]
         else:
             others.append(item)
-    return before, others
+    return heads, others
