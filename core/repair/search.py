@@ -163,11 +163,12 @@ class Search:
         if not any(mark in data for mark in (b"{", b"[", b"(", b"<")):
             near = MAX_COST_OF_WORDS
         self._most = most if most is not None else MAX_INVENTED + near if invent else near
+        # By cost, then the furthest first, then in order of arrival.
         self._heap: list[tuple[float, int, int, _Node]] = []
         self._aside: list[tuple[float, int, int, _Node]] = []
         self._count = 0
-        self._best: dict[tuple[int, int], float] = {}
-        self._settled = 0
+        self._best: dict[tuple[int, int], float] = {}  # by state and position, the lowest cost
+        self._settled = 0  # nodes at earlier positions are put aside
         self._readings: dict[int, list[Reading]] = {}
         self._words: dict[int, tuple[Word, ...]] = {}
         self._follows: dict[int, bytes] = {}
@@ -182,13 +183,12 @@ class Search:
         with self._program.lock:
             start = _Node(self._program.start, 0, 0.0)
         self._push(start)
-        for node in self._beginnings(start):
-            self._push(node)
+        for beginning in self._beginnings(start):
+            self._push(beginning)
         while True:
-            following = self._next()
-            if following is None or following.cost > self._most:
+            node = self._next()
+            if node is None or node.cost > self._most:
                 return None
-            node = following
             if node.is_whole:
                 return node.written(), node.changes()
             if time.thread_time() > self._until:
@@ -217,7 +217,7 @@ class Search:
             node = entry[3]
             if node.at < self._settled and not node.is_whole:
                 heappush(self._aside, entry)
-            elif node.is_whole or self._best[node.state, node.at] >= node.cost:
+            elif node.is_whole or self._best[node.state, node.at] >= node.cost:  # else a cheaper one came to this pair
                 return node
         return None
 
@@ -238,11 +238,13 @@ class Search:
         return self._program.advance(state, data, Written(node.written() + behind))
 
     def _read(self, node: _Node, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
-        """Return how far the unchanged text is read after a node, at most to ``end``, and the state there.
+        """Return how far the unchanged text is read after a node, at most to ``end``, and the state there. Pieces that
+        are refused are halved, until one byte is refused.
 
         Args:
             node: the node.
-            marks: known positions, ascending, with their states: reading starts at the last one; new ones are added.
+            marks: known positions, ascending, with their states: reading starts at the last one up to ``end``; new ones
+                are added.
             end: the position to stop at.
         """
         data = self._data
@@ -298,7 +300,21 @@ class Search:
                 here = self._read(node, marks, at)[1]
                 if here >= 0 and self._automaton.accepts(here) and not self._splits_value(node, marks, at):
                     self._leave_rest(node, at, here)
-        later, cost_of_later = len(data), STRANGE_MEMBER
+        self._read_otherwise(node, marks, end)
+        splits = self._splits_value(node, marks, end)
+        self._insert(node, end, state, splits=splits)
+        if end < len(data):
+            if data[end] in b"}]":
+                self._make_up(node, end, state)
+            self._replace_word(node, state, end, data[begin:end])
+            self._change_bytes(node, end, state, splits=splits)
+            self._skip_prose(node, end, state)
+
+    def _read_otherwise(self, node: _Node, marks: list[tuple[int, int]], end: int) -> None:
+        """Push nodes with an edit of one of the last pieces before a refusal at ``end``: another reading, another word,
+        or without the member that begins there."""
+        data, begin = self._data, node.at
+        later, cost_of_later = len(data), STRANGE_MEMBER  # the piece after the present one, and the cost of leaving it
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
             reached, here = self._read(node, marks, at)
@@ -323,14 +339,6 @@ class Search:
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
             later, cost_of_later = at, cost
-        splits = self._splits_value(node, marks, end)
-        self._insert(node, end, state, splits=splits)
-        if end < len(data):
-            if data[end] in b"}]":
-                self._make_up(node, end, state)
-            self._replace_word(node, state, end, data[begin:end])
-            self._change_bytes(node, end, state, splits=splits)
-            self._skip_prose(node, end, state)
 
     @cached_property
     def _structure(self) -> tuple[array[int], array[int]]:
@@ -555,8 +563,8 @@ class Search:
         Inside a value (``splits``) such an edit is invented: it makes another value.
         """
         data, before = self._data, self._data[node.at : end]
-        size = 1
-        while end + size < len(data) and data[end + size] & 0xC0 == 0x80:
+        size = 1  # of the character
+        while end + size < len(data) and data[end + size] & 0xC0 == 0x80:  # bytes 10xxxxxx go on with it
             size += 1
         cost = EDIT if data[end] not in WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
         self._follow(node, state, Change(end, end + size, b"", cost, "a character too many", splits), before)

@@ -50,7 +50,8 @@ Step = Callable[[int, bytes, bytes], int]
 def words_at(
     automaton: Automaton, step: Step, following: Callable[[int], bytes], state: int, before: bytes
 ) -> Iterator[Word]:
-    """Yield the possible words in a state; endlessly many empty ones if the search exceeds `MAX_WORD_STATES`.
+    """Yield the possible words in a state: strings with their quotes, and words without. If the search exceeds
+    `MAX_WORD_STATES`, endlessly many empty ones follow, so that the caller finds too many.
 
     Args:
         automaton: that of the grammar.
@@ -108,22 +109,24 @@ def _word_length(text: bytes) -> int:
 
 @lru_cache(maxsize=MAX_COMPARED)
 def _folded(word: str) -> str:
+    """Return the letters and digits of a word, without case: ``"User-Id"`` -> ``"userid"``."""
     return "".join(filter(str.isalnum, word.casefold()))
 
 
 @lru_cache(maxsize=MAX_COMPARED)
 def nearest(content: str, words: tuple[Word, ...]) -> tuple[tuple[bytes, float], ...]:
-    """Return the three nearest words to a word of the text, each with its cost."""
+    """Return the three nearest words to a word of the text, each with its cost: one that differs in case and marks, an
+    alias, one that begins with the other, a similar one, or the only one."""
     meant = _folded(content)
     score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
     ranked: list[tuple[float, bytes]] = []
     for word, text in words:
         folded = _folded(text)
-        if text == content or folded == meant:
-            ranked.append((0.05 if folded == meant and meant else EDIT, word))
+        if folded == meant:
+            ranked.append((0.05 if meant else EDIT, word))  # without letters and digits, marks are all that there is
         elif meant in _ALIASES.get(folded, ()):
             ranked.append((LIKELY, word))
-        elif meant and len(meant) > 2 and (folded.startswith(meant) or meant.startswith(folded)) and len(folded) > 2:
+        elif min(len(meant), len(folded)) > 2 and (folded.startswith(meant) or meant.startswith(folded)):
             ranked.append((0.6, word))
         elif meant and (alike := score(folded)) >= MIN_SIMILARITY:
             ranked.append((EDIT + 2 * (1 - alike), word))
