@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Protocol
 
 from ..automaton.encoding import REFUSED
@@ -27,10 +27,10 @@ MAX_KEPT = 64
 #: exponentially many spellings, and all of them repeat it.
 _UNUSUAL = 2.0**30
 
-#: Bytes in the order in which they are tried for names, letters first.
+#: By rank: the bytes in the order in which they are tried for names, letters first.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
-#: The index of the quote in that order; the white space of JSON.
+#: The rank of the quote; the white space of JSON.
 _QUOTE, _SPACE = _UNRANKED.index(0x22), frozenset(SPACE.encode())
 
 #: Matches an incomplete escape at the end of a string.
@@ -89,7 +89,7 @@ class Detours:
 
     def __init__(self, source: Completions) -> None:
         self._source = source
-        self._kept: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
+        self._memoised: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
 
     def past(self, state: int, data: bytes, left: int, before: Written, tried: Tried) -> tuple[int, bytes]:
         """Return the state after a dependent node and the bytes that lead there: ``data``, or others if that is
@@ -106,18 +106,20 @@ class Detours:
         reached = self._through(state, data, left, before)
         if reached != REFUSED and not tried:
             return reached, data
+        # The string that the node may forbid, and the state before it, without threads that are longer than planned.
         begin = max(0, string_start(data, len(data) - 1)) if data.endswith(b'"') else 0
-        near = source.automaton.advance(state, data[:begin])
-        planned = source.within(near, left + len(data) - begin)
-        near = near if planned == REFUSED else planned
-        atoms = tuple(atom for atom, _ in source.automaton.threads(near))
+        here = source.automaton.advance(state, data[:begin])
+        planned = source.within(here, left + len(data) - begin)
+        here = here if planned == REFUSED else planned
+        atoms = tuple(atom for atom, _ in source.automaton.threads(here))
         if reached != REFUSED:
             tried.pop(atoms, None)
             return reached, data
         if atoms not in tried:
-            tried[atoms] = self._strings(atoms, near)
+            tried[atoms] = self._strings(atoms, here)
+        # Each refused string is a part of the text, which has fewer strings than bytes.
         for string in islice(tried[atoms], len(before) + len(data) + 1):
-            reached = source.advance(near, string, before, data[:begin])
+            reached = source.advance(here, string, before, data[:begin])
             if reached != REFUSED:
                 return reached, data[:begin] + string
         raise InternalError("a state from which the text cannot be finished", hint=REPORT)
@@ -149,21 +151,18 @@ class Detours:
         The memoised strings may be incomplete if a string consists of several nodes, because the positions are those of
         the first node only.
         """
-        known = self._kept.get(atoms)
-        if known is None:
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.clear()
-            known = self._kept[atoms] = [], _strings_from(self._source, state)
-        found, more = known
-        at = 0
-        while True:
-            if at == len(found):
+        if atoms not in self._memoised:
+            if len(self._memoised) >= MAX_KEPT:
+                self._memoised.clear()
+            self._memoised[atoms] = [], _strings_from(self._source, state)
+        known, more = self._memoised[atoms]
+        for number in count():
+            if number == len(known):  # others may have drawn further meanwhile
                 string = next(more, None)
                 if string is None:
                     break
-                found.append(string)
-            yield found[at]
-            at += 1
+                known.append(string)
+            yield known[number]
         yield from _strings_from(self._source, state)
 
 
@@ -171,36 +170,39 @@ def _strings_from(source: Completions, state: int) -> Iterator[bytes]:
     """Yield the bytes from a state to the end of a string with a dependent node, the shortest first; strings that
     `json.dumps` would spell differently come last."""
     automaton = source.automaton
-    heap = [(0.0, b"", state, b"")]  # length, data (in the order of `_UNRANKED`), state, ending
+    # Entries: length; prefix, in ranks (so that letters come first); state; ending: empty once it was yielded.
+    heap = [(0.0, b"", state, b"")]
     while heap:
-        length, data, here, ending = heappop(heap)
+        length, ranks, here, ending = heappop(heap)
         if ending:
-            yield data.translate(_UNRANKED) + ending
-            heappush(heap, (length + 0.5, data, here, b""))  # longer ones with this prefix
+            yield ranks.translate(_UNRANKED) + ending
+            heappush(heap, (length + 0.5, ranks, here, b""))  # longer ones with this prefix
             continue
         following = set(automaton.following(here))
-        if 0x22 in following and _QUOTE not in data:  # white space before a string does not change the string
+        if 0x22 in following and _QUOTE not in ranks:  # white space before a string does not change the string
             following -= _SPACE
-        for byte in range(0x100):
-            if _UNRANKED[byte] not in following:
+        for rank in range(0x100):
+            byte = _UNRANKED[rank]
+            if byte not in following:
                 continue
-            then = automaton.advance(here, _UNRANKED[byte : byte + 1])
-            atoms = {atom for atom, _ in automaton.threads(then)} if then >= 0 else ()
+            after = automaton.advance(here, bytes((byte,)))
+            atoms = {atom for atom, _ in automaton.threads(after)} if after >= 0 else ()
             endings = [source.finish_atom(atom) for atom in atoms if automaton.unpack(atom)[0] in _STRINGS]
             if endings:
                 ending = min(endings, key=len)
-                size, longer = 1.0 + len(data) + len(ending), data + bytes((byte,))
-                if length >= _UNUSUAL or _is_unusual(data.translate(_UNRANKED), _UNRANKED[byte]):
+                size, longer = 1.0 + len(ranks) + len(ending), ranks + bytes((rank,))
+                if length >= _UNUSUAL or _is_unusual(ranks.translate(_UNRANKED), byte):
                     size += _UNUSUAL
                 if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other string is shorter
                     yield longer.translate(_UNRANKED) + ending
-                    heappush(heap, (size + 0.5, longer, then, b""))
+                    heappush(heap, (size + 0.5, longer, after, b""))
                 else:
-                    heappush(heap, (size, longer, then, ending))
+                    heappush(heap, (size, longer, after, ending))
 
 
 def _is_unusual(before: bytes, byte: int) -> bool:
-    """Return True if ``byte`` continues an escape in a JSON string that `json.dumps` would not write."""
+    """Return True if ``byte`` continues an escape in a JSON string that `json.dumps` would not write: that has ``\\n``,
+    and ``\\u00..`` for those of the first 32 characters without a short escape."""
     escape = _ESCAPE.search(before)
     if escape is None:
         return False

@@ -131,25 +131,24 @@ class Doubts:
         if not (endings or is_partial or self.unsure or self.named):
             return []
         forbidden: list[int] = []
-        trial = list(self.unsure)
+        doubtful = list(self.unsure)  # they are tried at the end
         if endings or is_partial:  # tokens that end the name, with escapes in it
             if self._closers is None:  # the mask is the same for each text
                 self._closers = mask.within(names.closers) if names.closers.size else []
-            trial += self._closers
+            doubtful += self._closers
         if is_partial:  # the text ends within an escape: try every token that ends a name
-            trial += mask.within(names.quoted)
+            doubtful += mask.within(names.quoted)
         if endings:
             for ending, tokens in mask.below(endings):
                 if mask.ends_a_name(ending) or mask.refuses(ending):
                     forbidden += tokens
                 else:
-                    trial += tokens
+                    doubtful += tokens
         if self.named:
-            if self._by_name is None:
+            if self._by_name is None:  # inside of a name, one of the quotes ends that
                 self._by_name = names.by_name(self.named, 2 if self.watched else 3)
-            trial += self._by_name[b""]
+            doubtful += self._by_name[b""]
             if len(self._by_name) > 1:
                 for name in before.spelled_names(self._by_name):
-                    trial += self._by_name[name]
-        spelled = names.tokens
-        return forbidden + [token for token in dict.fromkeys(trial) if mask.refuses(spelled[token] or b"")]
+                    doubtful += self._by_name[name]
+        return forbidden + [token for token in dict.fromkeys(doubtful) if mask.refuses(names.tokens[token] or b"")]

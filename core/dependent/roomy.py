@@ -29,12 +29,14 @@ def is_roomy(terms: Terms, term: int) -> bool:
     if is_cofinite(terms, term):
         return True
     kind, args = terms.shape(term)
-    if any(is_finite(terms, part) for part in args) if kind == AND else is_finite(terms, term):
+    parts = args if kind == AND else [term]
+    if any(is_finite(terms, part) for part in parts):
         return False
-    rest = [part for part in args if not is_cofinite(terms, part)] if kind == AND else [term]
-    if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # roomy without finitely many words is roomy
-        return not terms.is_empty(rest[0])
-    if _admit_after_some_character(terms, rest):
+    # A cofinite part forbids finitely many strings only, and what is roomy without them stays so.
+    parts = [part for part in parts if not is_cofinite(terms, part)]
+    if len(parts) == 1 and _ends_in_loops(terms, parts[0]):
+        return not terms.is_empty(parts[0])
+    if _admit_after_some_character(terms, parts):
         return True
     # From a state that reaches no cycle, every path leads to a state without continuations.
     seen = {term}
@@ -88,21 +90,18 @@ def _admit_after_some_character(terms: Terms, languages: list[int]) -> bool:
         kind, args = terms.shape(waiting.pop())
         if kind == CHARS:
             ranges += args
-            continue
-        if kind == WORDS:
+        elif kind == WORDS:
             ranges += [(ord(character), ord(character)) for word in args for character in word]
-            continue
-        if kind in (REPEAT, AND):  # each of the parts of an intersection has all characters of its strings
-            args = args[:1]
-        elif kind not in (SEQ, ALT):
-            if kind not in (EMPTY_KIND, EPSILON_KIND):
-                return False
-            continue
-        waiting += [part for part in args if part not in seen]
-        seen.update(args)
-    reached = 0
+        elif kind in (SEQ, ALT, REPEAT, AND):
+            # Of a repetition the rest are bounds; each part of an intersection has all characters of its strings.
+            parts = args if kind in (SEQ, ALT) else args[:1]
+            waiting += [part for part in parts if part not in seen]
+            seen.update(parts)
+        elif kind not in (EMPTY_KIND, EPSILON_KIND):
+            return False
+    first_missing = 0
     for low, high in sorted([*ranges, (SURROGATES, SURROGATES_END - 1)]):
-        if low > reached:
+        if low > first_missing:
             return True
-        reached = max(reached, high + 1)
-    return reached < END
+        first_missing = max(first_missing, high + 1)
+    return first_missing < END

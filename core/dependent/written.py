@@ -291,28 +291,29 @@ class Written:
         the indices of the commas after that part.
         """
         text: bytearray = self._data
+        # What follows `at`, last first:
         names: list = []
         items: list = []  # the strings that are not names, as index ranges
         commas: list = []
         ahead: list = []  # for each comma, the numbers of names and items after it
-        depth: cython.int = 0
+        depth: cython.int = 0  # brackets that close after `at` and open before it
         at: cython.Py_ssize_t = end - 1
         start: cython.Py_ssize_t
         byte: cython.int
         colon: cython.bint = False  # True if the next significant byte to the right is a colon
-        rank: cython.Py_ssize_t = len(self._open)
-        known: cython.Py_ssize_t = end + 1
+        rank: cython.Py_ssize_t = len(self._open)  # index of the last known bracket that is read up to `at` or less far
+        read_to: cython.Py_ssize_t = end + 1  # its `at`
         bracket: Bracket = None
         self._bracket = None
         while at >= 0:
-            while known > at + 1:
+            while read_to > at + 1:
                 rank -= 1
-                known = cython.cast(Bracket, self._open[rank]).at if rank >= 0 else -1
-            if known == at + 1 and depth == 0:
+                read_to = cython.cast(Bracket, self._open[rank]).at if rank >= 0 else -1
+            if read_to == at + 1 and depth == 0:
                 bracket = self._open[rank]
                 break
             byte = text[at]
-            if byte == 0x22:
+            if byte == 0x22:  # a quote, which closes a string: go on before that
                 start = text.rfind(b'"', 0, at)
                 if start > 0 and text[start - 1] == 0x5C:
                     start = _string_start(text, at)
@@ -327,19 +328,19 @@ class Written:
                         items.append((start, at + 1))
                 colon = False
                 at = start
-            elif byte == 0x7D or byte == 0x5D:
+            elif byte == 0x7D or byte == 0x5D:  # } ]
                 depth += 1
                 colon = False
-            elif byte == 0x7B or byte == 0x5B:
+            elif byte == 0x7B or byte == 0x5B:  # { [
                 if depth == 0:
                     bracket = Bracket(at)
                     rank += 1
                     break
                 depth -= 1
                 colon = False
-            elif byte == 0x3A:
+            elif byte == 0x3A:  # :
                 colon = True
-            elif byte == 0x2C:
+            elif byte == 0x2C:  # ,
                 if depth == 0:
                     commas.append(at)
                     ahead.append((len(names), len(items)))
@@ -360,17 +361,17 @@ class Written:
         if bracket.at > self._size:  # in tentative text
             return names, commas
         # The text up to the last comma that is not tentative is final.
-        kept: cython.Py_ssize_t = len(commas)
-        while kept > 0 and commas[kept - 1] >= self._size:
-            kept -= 1
-        if kept:
+        final: cython.Py_ssize_t = len(commas)
+        while final > 0 and commas[final - 1] >= self._size:
+            final -= 1
+        if final:
             ahead.reverse()
-            count: cython.Py_ssize_t = len(names) - ahead[kept - 1][is_array]
+            count: cython.Py_ssize_t = len(names) - ahead[final - 1][is_array]
             bracket.add(names[:count])
-            bracket.commas += commas[:kept]
-            bracket.at = commas[kept - 1] + 1
+            bracket.commas += commas[:final]
+            bracket.at = commas[final - 1] + 1
             names = names[count:]
-            commas = commas[kept:]
+            commas = commas[final:]
         del self._open[rank:]  # inner brackets are closed
         self._open.append(bracket)
         return names, commas
