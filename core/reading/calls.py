@@ -145,29 +145,29 @@ class _Builder:
         self.calls.append(ReadCall(tool, (begin, end), open=self._open))
 
     def _begin(self, at: int, mark: ReadingMark) -> None:
-        """Add the value that begins here, below the innermost open one; without one, it is the arguments of a call."""
-        parent = self._open[-1] if self._open else None
-        if parent is None:
-            if not self.calls or self.calls[-1].values:
-                self._add_call(None, at, at)
-            step: str | int = ""
-            syntax = mark.syntax
-        else:
+        """Add the value that begins here, below the innermost open one; without one, it is the arguments of a call, or
+        a JSON answer."""
+        if self._open:
+            parent = self._open[-1]
             if parent.parts is None:
                 parent.parts = []  # the arguments of a call
             step = len(parent.parts) if self._name is None else self._name
             syntax = parent.syntax if mark.syntax is None else mark.syntax
-        value = ReadValue(parent, step, at, mark.form, syntax, is_object=parent is None)
+            value = ReadValue(parent, step, at, mark.form, syntax)
+            parent.parts.append(value)
+        else:
+            if not self.calls or self.calls[-1].values:
+                self._add_call(None, at, at)
+            value = ReadValue(None, "", at, mark.form, mark.syntax, is_object=True)
         self.calls[-1].values.append(value)
         self._name = None
-        if parent is not None and parent.parts is not None:
-            parent.parts.append(value)
         if mark.form == BARE:
             self._scalar = value
         else:
             self._open.append(value)
 
     def _take_name(self, at: int, mark: ReadingMark) -> None:
+        """Take the name of a member: one that the schema declares (with a size), or the text from OPENED on."""
         begin, end = (at - mark.size if mark.size else self._opened), at - mark.ending
         self.end_scalar(begin)
         parent = self._open[-1]
@@ -190,9 +190,14 @@ class _Builder:
                 value.end = at
             self._open.clear()
             self.calls[-1].is_whole = True
-        elif (self._open[-1].form == BARE) == (kind == CLOSED) and (kind == CLOSED or len(self._open) > 1):
-            value = self._open.pop()
+            return
+        # A bare value ends with its bracket, another one with its markup: other marks are of values inside of it, or of
+        # the arguments around it.
+        value = self._open[-1]
+        ends = value.form == BARE if kind == CLOSED else value.form != BARE and len(self._open) > 1
+        if ends:
             value.end = at + 1 if kind == CLOSED else at
+            self._open.pop()
             if not self._open:
                 self.calls[-1].is_whole = True
 

@@ -124,22 +124,22 @@ class Reader:
         return 0
 
     def _read(self, data: bytes) -> int:
-        """Read bytes up to the next mark; return their number."""
+        """Read bytes up to the next mark; return their number. A single way may read several at once."""
         automaton = self._automaton
         state, trail = self._ways[0]
         size = 1
         if len(self._ways) > 1:
             steps = [(automaton.step(state, data[0]), trail) for state, trail in self._ways]
         else:
-            result = automaton.advance(state, data, False)
-            if result >= 0:
-                self._ways = [(result, trail)]
+            after = automaton.advance(state, data, False)
+            if after >= 0:
+                self._ways = [(after, trail)]
                 self.text += data
                 return len(data)
-            if result <= OPENED:
-                size = OPENED - result + 1
-                state = automaton.step(automaton.advance(state, data[: size - 1], False), data[size - 1])
-            steps = [(REFUSED if result == REFUSED else state, trail)]
+            if after <= OPENED:  # at a mark, after so many bytes
+                size = OPENED - after + 1
+                after = automaton.step(automaton.advance(state, data[: size - 1], False), data[size - 1])
+            steps = [(after, trail)]
         ways = [way for way in steps if way[0] != REFUSED]
         before = len(self.text)
         self.text += data[:size]
@@ -185,20 +185,21 @@ class Reader:
         automaton, nodes = self._automaton, self._program.store.nodes
         if not (waiting := automaton.open_threads(state)):
             return [((), state)]
-        marks: dict[ReadingMark, set[tuple[int, int]]] = {}
-        others: dict[tuple[int, int], int] = {}
+        by_mark: dict[ReadingMark, set[tuple[int, int]]] = {}
+        unmarked: dict[tuple[int, int], int] = {}  # by thread, the node of the way that passes no mark
         for node, rest in waiting:
             static, resolve, _ = nodes.args(node)
-            is_mark = isinstance(resolve, ReadingMark)
-            if is_mark:
-                marks.setdefault(resolve, set()).add((node, rest))
-            others[node, rest] = EMPTY if is_mark else nodes.seq(static, rest)
+            if isinstance(resolve, ReadingMark):
+                by_mark.setdefault(resolve, set()).add((node, rest))
+                unmarked[node, rest] = EMPTY
+            else:
+                unmarked[node, rest] = nodes.seq(static, rest)
         found = []
-        if (plain := automaton.resolve(state, others)) != REFUSED:
-            found += self._beyond(plain)
-        for mark in sorted(marks, key=lambda mark: mark.order):
-            mine = marks[mark]
-            kept = {(automaton.dependent_position(node), rest) for node, rest in mine}
-            after = automaton.resolve(automaton.narrowed(state, kept), {thread: thread[1] for thread in mine})
+        if (after := automaton.resolve(state, unmarked)) != REFUSED:
+            found += self._beyond(after)
+        for mark in sorted(by_mark, key=lambda mark: mark.order):
+            threads = by_mark[mark]
+            positions = {(automaton.dependent_position(node), rest) for node, rest in threads}
+            after = automaton.resolve(automaton.narrowed(state, positions), {thread: thread[1] for thread in threads})
             found += [((mark, *more), then) for more, then in self._beyond(after)]
         return found
