@@ -59,23 +59,23 @@ def _take(seconds: float) -> bool:
     """Acquire all locks, those included that are made meanwhile; return False, without any, if that takes longer."""
     end = time.monotonic() + seconds
     patience = _FIRST_SECONDS
-    first: list[Any] = []  # the one that was held
+    busy: list[Any] = []  # the lock that another thread had: it is tried first, without any other
     while True:
-        known = set(map(id, _held))
-        made = [lock for lock in (*first, *(ref() for ref in _owners.keyrefs())) if lock is not None]
-        todo = [lock for lock in made if id(lock) not in known]
-        if not todo:
+        held = set(map(id, _held))
+        locks = [lock for lock in (*busy, *(ref() for ref in _owners.keyrefs())) if lock is not None]
+        missing = [lock for lock in locks if id(lock) not in held]
+        if not missing:
             return True
-        for lock in todo:
+        for lock in missing:
             if not lock.acquire(timeout=patience):
                 _release()
                 if time.monotonic() > end:
                     return False
                 patience *= 1.5
-                first = [lock]
+                busy = [lock]
                 break
             _held.append(lock)
-            first = []
+            busy = []
 
 
 def _release() -> None:
@@ -87,9 +87,9 @@ def _await_imports(seconds: float) -> None:
     """Wait until no other thread imports a module: a forked process lacks that thread, and waits for it for ever."""
     end = time.monotonic() + seconds
     locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
-    here = (None, threading.get_ident())
+    harmless = (None, threading.get_ident())
     while time.monotonic() < end:
-        if all(getattr(ref(), "owner", None) in here for ref in list(locks.values())):
+        if all(getattr(ref(), "owner", None) in harmless for ref in list(locks.values())):
             return
         time.sleep(0.0005)
 
@@ -100,6 +100,7 @@ def _before() -> None:
 
 
 def _in_child() -> None:
+    """Release the locks; those that could not be acquired in time become lost ones, if a thread holds them."""
     if _held:
         _release()
         return

@@ -137,22 +137,25 @@ class Span:
         Raises:
             RecordError: an open record cannot be written.
         """
-        api, made, is_ours = sys.modules.get("opentelemetry.trace"), None, False
+        api = sys.modules.get("opentelemetry.trace")
+        exported, is_ours = None, False  # the span of OpenTelemetry, if somebody records it
         if api is not None:
-            around = api.get_current_span(None if parent is None else parent.outer)
+            outer = None if parent is None else parent.outer
+            around = api.get_current_span(outer)
             if around.is_recording() and (getattr(around, "attributes", None) or {}).get(_OPERATION) == operation:
-                made = around
+                exported = around
             else:
-                made = api.get_tracer("toolgrammar").start_span(
+                new = api.get_tracer("toolgrammar").start_span(
                     f"{operation} {name}".strip(),
-                    context=None if parent is None else parent.outer,
+                    context=outer,
                     kind=api.SpanKind.CLIENT if is_remote else api.SpanKind.INTERNAL,
                     attributes={_OPERATION: operation, **_exported(attributes)},
                 )
-                is_ours, made = made.is_recording(), made if made.is_recording() else None
-        if made is None and not WATCHERS:
+                if new.is_recording():
+                    exported, is_ours = new, True
+        if exported is None and not WATCHERS:
             return None
-        span = cls(operation, made, is_ours, _within.get() if parent is None else parent.within)
+        span = cls(operation, exported, is_ours, _within.get() if parent is None else parent.within)
         span._facts.update(attributes)
         span.set(more())
         if span._begun is not None:
