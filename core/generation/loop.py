@@ -192,7 +192,8 @@ class Decoding:
         ):
             yield from self._reason(reasoning, budget)
         if self.heal and self.prompt and not self.token_ids and not self._must_stop():
-            yield from self._heal(budget)
+            ids = self._pending.heal(self.matcher, self._forced_text(), lambda more: self._fits(budget + more))
+            yield from self._record.appended(ids or ())
         if self.reason == "stop":
             yield from self._write(budget)
         if self.closed_at is not None and self.reason == "stop":
@@ -484,12 +485,6 @@ class Decoding:
                 raise refused(self.matcher, path[0])
             yield self._record.append(path[0], "forced")
         return Turn.END
-
-    def _heal(self, budget: int) -> Steps:
-        """Retokenize the end of the prompt with the following text (`PendingText.heal`)."""
-        ids = self._pending.heal(self.matcher, self._forced_text(), lambda more: self._fits(budget + more))
-        if ids is not None:
-            yield from self._record.appended(ids)
 
     def _forced_text(self) -> bytes:
         """Return the forced text; empty without ``jump_forward``."""

@@ -142,7 +142,7 @@ class PendingText:
         if data.startswith(text):
             if len(data) > len(text) and not matcher.accept_bytes(data[len(text) :]):
                 return False
-        elif not data or not text.startswith(data):
+        elif not data or not text.startswith(data):  # a control token, or another text
             return False
         self.text = text[len(data) :]
         if self.spellings is not None and len(data) <= len(text):
@@ -177,8 +177,8 @@ class PendingText:
             self.add(matcher, forced)
         token_ids = self._sequence.token_ids
         replaces = not before and len(token_ids) > self.settled and size_of(self._backend.vocabulary, token_ids[-1]) > 0
-        for again in (1, 0) if replaces else (0,):
-            ids = self.settle(matcher, again, fits)
+        for count in (1, 0) if replaces else (0,):
+            ids = self.settle(matcher, count, fits)
             if ids is not None:
                 return ids
         if forced:
@@ -188,12 +188,12 @@ class PendingText:
             self.spellings = np.array(spell_somehow(self._backend, before)[:1], dtype=np.intp)
         return []
 
-    def settle(self, matcher: Matcher, again: int, fits: Callable[[int], bool]) -> list[int] | None:
+    def settle(self, matcher: Matcher, count: int, fits: Callable[[int], bool]) -> list[int] | None:
         """Return the tokens with which the tokenizer begins the text for every continuation; the rest stays pending.
 
         Args:
             matcher: after the text.
-            again: number of last tokens, not read by the model, that are retokenized with the text; those that change
+            count: number of last tokens, not read by the model, that are retokenized with the text; those that change
                 are taken back.
             fits: returns True if the output can be completed after a number of additional tokens.
 
@@ -201,31 +201,27 @@ class PendingText:
             The tokens, for the caller to append. None, without changes, if the tokenizer cannot write this text
             exactly, or if the rest would not fit in the budget.
         """
-        vocabulary = self._backend.vocabulary
+        decode, text = self._backend.vocabulary.decode, self.text
         context = self.context()
-        last = context[len(context) - again :]
-        text = self.text
-        settled = self._speller.settle(
-            context[: len(context) - again], vocabulary.decode(last) + text, matcher, self.step
-        )
+        before, last = context[: len(context) - count], context[len(context) - count :]
+        settled = self._speller.settle(before, decode(last) + text, matcher, self.step)
         if settled is None:
             return None
-        same = common_prefix(settled.ids, last)
-        gone, ids = last[same:], settled.ids[same:]
-        taken = vocabulary.decode(gone)
-        self.text = (taken + text)[len(vocabulary.decode(ids)) :]
-        if not fits((len(gone) if self._sequence.token_ids else 0) - len(ids)):
+        unchanged = common_prefix(settled.ids, last)
+        old, new = last[unchanged:], settled.ids[unchanged:]
+        self.text = (decode(old) + text)[len(decode(new)) :]
+        if not fits((len(old) if self._sequence.token_ids else 0) - len(new)):
             self.text = text
             return None
-        for token_id in reversed(gone):
+        for token_id in reversed(old):
             if self._sequence.token_ids:
                 self._sequence.take_back()
             else:
                 self._sequence.shorten_prompt(self._prompt_end.pop())
                 self.removed.insert(0, token_id)
-        self.emitted += len(taken)
+        self.emitted += len(decode(old))
         self.spellings = settled.among
-        return ids
+        return new
 
     # -- token healing ---------------------------------------------------------------------------------------------
 
@@ -243,12 +239,12 @@ class PendingText:
         Returns:
             As `settle`; None if the prompt does not change.
         """
-        again = min(MAX_HEALED, len(self.context()), len(self._sequence.prompt) - 1)
-        if again <= 0:
+        count = min(MAX_HEALED, len(self.context()), len(self._sequence.prompt) - 1)
+        if count <= 0:
             return None
         before = self.mark()
         self.add(matcher, forced)
-        ids = self.settle(matcher, again, fits)
+        ids = self.settle(matcher, count, fits)
         if ids is None or not (ids or self.removed):
             self.reset(before)
             matcher.rollback(1)

@@ -7,9 +7,10 @@ import json
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits, punctuation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,16 @@ MAX_NAMED = 8
 
 #: Maximum length of a quotation of a schema in a trace, in characters.
 MAX_SCHEMA = 240
+
+#: Maximum number of references that are followed one after the other, and of unions inside each other: they may be
+#: cyclic.
+MAX_FOLLOWED = 8
+
+#: In place of the first byte of a token: it is a control token, or one that ends a text.
+_CONTROL, _END = 256, 257
+
+#: Characters of ASCII that are neither white space nor control characters.
+_PRINTABLE = frozenset(ascii_letters + digits + punctuation)
 
 
 @dataclass(frozen=True)
@@ -137,17 +148,13 @@ class Tracer:
         if self.only_masses:
             return Observation(len(allowed), kept=kept)
         begin = time.perf_counter()
-        probabilities: npt.NDArray[np.float64] | None = None
-        removed: float | None = None
-        forbidden: tuple[ForbiddenToken, ...] = ()
-        if logits is not None:
-            probabilities = _softmax(logits)
+        seen = Observation(len(allowed), expected=self._expected(allowed, held), kept=kept)
+        probabilities = None if logits is None else _softmax(logits)
         if probabilities is not None:
             rest = probabilities.copy()
             rest[allowed] = 0.0
-            removed = float(rest.sum())
             forbidden = self._likeliest(rest, matcher, held)
-        seen = Observation(len(allowed), probabilities, removed, forbidden, self._expected(allowed, held), kept)
+            seen = replace(seen, probabilities=probabilities, removed=float(rest.sum()), forbidden=forbidden)
         self._resumed += time.perf_counter() - begin
         return seen
 
@@ -311,13 +318,13 @@ class Tracer:
         if len(allowed) <= MAX_NAMED:
             texts = sorted({self._text(int(token)) for token in allowed}, key=lambda text: (len(text), text))
             return "only " + ", ".join(_quoted(text) for text in texts)
-        kinds = np.bincount(first[allowed], minlength=258)
-        words = describe(bytes(np.flatnonzero(kinds[:256]).tolist()))
+        counts = np.bincount(first[allowed], minlength=_END + 1)
+        words = describe(bytes(np.flatnonzero(counts[:_CONTROL]).tolist()))
         if held:
             words = f"{_quoted(held.decode('utf-8', 'replace'))}, or the beginning of it"
-        if kinds[257]:
+        if counts[_END]:
             words += ", or the end of the answer"
-        elif kinds[256]:
+        elif counts[_CONTROL]:
             words += ", or a control token"
         return words.removeprefix(", or ")
 
@@ -406,9 +413,8 @@ def rule_at(schema: Any, pointer: str) -> str:
 
 
 def _followed(root: Any, schema: Any) -> Any:
-    """Return a schema with references (``$ref``) within ``root`` followed, at most 8; one that cannot be followed is
-    returned."""
-    for _ in range(8):
+    """Return a schema with references (``$ref``) within ``root`` followed; one that cannot be followed is returned."""
+    for _ in range(MAX_FOLLOWED):
         if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
             return schema
         try:
@@ -418,10 +424,9 @@ def _followed(root: Any, schema: Any) -> Any:
     return schema
 
 
-def _below(root: Any, schema: Any, name: str, depth: int = 8) -> list[Any]:
+def _below(root: Any, schema: Any, name: str, depth: int = MAX_FOLLOWED) -> list[Any]:
     """Return the schemas that apply to the member or item ``name`` of a value of ``schema``: by ``properties`` or
-    ``additionalProperties``, ``prefixItems`` or ``items``, also within ``anyOf``, ``oneOf`` and ``allOf`` (to a depth
-    of 8, because references may be cyclic)."""
+    ``additionalProperties``, ``prefixItems`` or ``items``, also within ``anyOf``, ``oneOf`` and ``allOf``."""
     schema = _followed(root, schema)
     if not isinstance(schema, Mapping) or not depth:
         return []
@@ -459,44 +464,39 @@ def _brief(schema: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def describe(data: bytes) -> str:
-    """Return a description of a set of possible next bytes, given in ascending order."""
-    letters = {byte for byte in data if chr(byte).isalpha() and byte < 128}
-    printable = {byte for byte in data if 33 <= byte < 127}
-    if len(printable) >= 80:
-        missing = [chr(byte) for byte in range(33, 127) if byte not in printable]
+    """Return a description of a set of possible next bytes: ``b"0123456789}"`` -> "a digit, }"."""
+    characters = {chr(byte) for byte in data if byte < 128}
+    if len(characters & _PRINTABLE) >= 80:
+        missing = sorted(_PRINTABLE - characters)
         return "any character" + (" but " + " ".join(missing) if missing else "")
     parts: list[str] = []
-    small, great = set(range(97, 123)), set(range(65, 91))
-    if small | great <= letters:
-        parts.append("a letter")
-        letters = set()
-    for group, words in ((small, "a small letter"), (great, "a capital letter")):
-        if group <= letters:
+    rest = characters & _PRINTABLE
+    groups = (ascii_letters, "a letter"), (ascii_lowercase, "a small letter"), (ascii_uppercase, "a capital letter")
+    for group, words in groups:
+        if rest.issuperset(group):
             parts.append(words)
-            letters -= group
-    if letters:
-        parts.append(_ranges(sorted(letters)))
-    digits = [byte for byte in data if 48 <= byte < 58]
-    if digits:
-        parts.append("a digit" if len(digits) == 10 else _ranges(digits))
-    if set(data) & {9, 10, 13, 32}:
-        parts.append("a space" if set(data) & {9, 10, 13, 32} == {32} else "white space")
-    parts += [chr(byte) for byte in sorted(printable) if not chr(byte).isalnum()]
+            rest -= set(group)
+    if letters := rest.intersection(ascii_letters):
+        parts.append(_ranges(letters))
+    if found := rest.intersection(digits):
+        parts.append("a digit" if len(found) == len(digits) else _ranges(found))
+    if space := characters.intersection(" \t\n\r"):
+        parts.append("a space" if space == {" "} else "white space")
+    parts += sorted(rest.intersection(punctuation))
     if any(byte >= 128 for byte in data):
         parts.append("a character beyond ASCII")
     return ", ".join(parts) or "nothing"
 
 
-def _ranges(codes: Sequence[int]) -> str:
-    """Return characters with runs of three or more as ranges."""
-    runs: list[list[int]] = []
-    for code in codes:
-        if runs and runs[-1][-1] == code - 1:
-            runs[-1].append(code)
+def _ranges(characters: Collection[str]) -> str:
+    """Return characters with runs of three or more as ranges: ``{"a", "b", "c", "x"}`` -> "a-c x"."""
+    runs: list[str] = []
+    for character in sorted(characters):
+        if runs and ord(runs[-1][-1]) == ord(character) - 1:
+            runs[-1] += character
         else:
-            runs.append([code])
-    parts = [[chr(run[0]) + "-" + chr(run[-1])] if len(run) > 2 else [chr(code) for code in run] for run in runs]
-    return " ".join(text for run in parts for text in run)
+            runs.append(character)
+    return " ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs)
 
 
 def _quoted(text: str) -> str:
@@ -520,8 +520,8 @@ def _control_names(vocabulary: Vocabulary) -> Mapping[int, str]:
 
 
 def _first_bytes(vocabulary: Vocabulary) -> npt.NDArray[np.intp]:
-    """Return the first byte of each token; 256 for a control token, 257 for one that ends a text."""
-    first = [data[0] if data else 256 for data in vocabulary.tokens]
+    """Return the first byte of each token, or `_CONTROL` or `_END`."""
+    first = [data[0] if data else _CONTROL for data in vocabulary.tokens]
     for token_id in vocabulary.eos:
-        first[token_id] = 257
+        first[token_id] = _END
     return np.array(first, dtype=np.intp)

@@ -69,15 +69,20 @@ class Writer:
             ToolGrammarError: see `Decoding.steps`.
         """
         decoding = self._decoding(plan, deadline)
-        around = ("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after)
-        parser = None if plan.make_parser is None else plan.make_parser()
-        options: Any = {"barred": plan.barred, "stop": plan.stop, "is_json": plan.is_json, "marked": plan.marked}
-        output = Output(decoding, parser, reasoning=around, **options)
+        output = Output(
+            decoding,
+            None if plan.make_parser is None else plan.make_parser(),
+            barred=plan.barred,
+            stop=plan.stop,
+            is_json=plan.is_json,
+            reasoning=("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after),
+            marked=plan.marked,
+        )
         logits = None
         has_read = False
         tells_tokens = plan.params.trace or plan.params.logprobs is not None
         tokens: list[TokenWritten] = []
-        begun = told = monotonic()
+        begin = last_logged = monotonic()
         written = 0
         with closing(decoding.steps()) as steps:
             while True:
@@ -90,9 +95,9 @@ class Writer:
                     with nullcontext() if has_read else self._warm_beside(decoding.matcher.constraint):
                         logits = yield step
                     has_read = True
-                    if monotonic() - told >= SECONDS_OF_SILENCE:
-                        told = monotonic()
-                        _LOG.info("%s: %d tokens in %.0f s", self._backend.name, written, told - begun)
+                    if monotonic() - last_logged >= SECONDS_OF_SILENCE:
+                        last_logged = monotonic()
+                        _LOG.info("%s: %d tokens in %.0f s", self._backend.name, written, last_logged - begin)
                     continue
                 written += 1
                 if tells_tokens:

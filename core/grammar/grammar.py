@@ -811,14 +811,14 @@ class Grammar:
                 try:
                     seed = first_terms(self._has_common or self._workspace is not None)
                     store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
-                    known = len(store.nodes.limits)
+                    before = len(store.nodes.limits)  # that other grammars of the workspace have met
                     program = Program(self._checked_build, store)
                 except RecursionError:
                     raise LimitError(
                         "the grammar is nested too deeply", hint="flatten it, or break the nesting with $ref"
                     ) from None
                 if program.is_empty:
-                    limits = program.store.nodes.limits[known:]
+                    limits = program.store.nodes.limits[before:]
                     raise limits[0] if limits else self._unsatisfiable()
                 if self._workspace is not None:  # grammars that are kept do not keep stores that others have filled
                     self._program_in_use = weakref.ref(program)
