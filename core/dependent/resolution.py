@@ -98,8 +98,9 @@ class Resolution:
         return self._followed(resolve(before), rest)
 
     def _followed(self, node: int, rest: int) -> int:
-        after = self._nodes.seq(node, rest)
-        return self._nodes.EMPTY if self._nodes.is_empty(after) else after
+        """Return a node followed by another one; EMPTY if that has no text."""
+        both = self._nodes.seq(node, rest)
+        return self._nodes.EMPTY if self._nodes.is_empty(both) else both
 
     def ends_a_name(self, state: int, data: bytes) -> bool:
         """Return True if ``data`` leads from a state to the end of a name and to no other position; then it is

@@ -30,10 +30,10 @@ def typed_partial(value: Any, shape: Any, innermost: str | None) -> Any:
     """
     if not is_python_type(shape):
         return value
-    return _whole(value, shape) if innermost is None else _open(value, shape, reference_steps(f"#{innermost}"))
+    return _complete(value, shape) if innermost is None else _incomplete(value, shape, reference_steps(f"#{innermost}"))
 
 
-def _whole(value: Any, shape: Any) -> Any:
+def _complete(value: Any, shape: Any) -> Any:
     """Return a complete part; one that the type's own validators refuse stays JSON."""
     from pydantic import ValidationError
 
@@ -50,26 +50,30 @@ def _adapter(shape: Any) -> Any:
     return adapter_of(shape)
 
 
-def _open(value: Any, shape: Any, steps: list[str]) -> Any:
-    """Return an incomplete part: the value at the end of ``steps`` is its innermost incomplete one."""
+def _incomplete(value: Any, shape: Any, steps: list[str]) -> Any:
+    """Return an incomplete part: the value at the end of ``steps`` is its innermost incomplete one, and all parts that
+    are not on the way there are complete."""
     shape = _alternative(value, _plain(shape))
     if isinstance(value, str):
         return value if shape in (str, Any) else None
     if not isinstance(value, (dict, list)):
         return None
 
-    def inner(step: str | int, one: Any, of: Any) -> Any:
-        return _open(one, of, steps[1:]) if steps and str(step) == steps[0] else _whole(one, of)
+    def part(step: str | int, value: Any, shape: Any) -> Any:
+        is_open = bool(steps) and str(step) == steps[0]
+        return _incomplete(value, shape, steps[1:]) if is_open else _complete(value, shape)
 
     if isinstance(value, list):
         kinds = _items(shape, len(value))
-        return [inner(number, one, kind) for number, (one, kind) in enumerate(zip(value, kinds, strict=True))]
+        return [part(index, item, kind) for index, (item, kind) in enumerate(zip(value, kinds, strict=True))]
     fields = _fields(shape)
     if fields is None:
-        kind = typing.get_args(shape)[1:2] if _is_subclass(typing.get_origin(shape), Mapping) else ()
-        return {name: inner(name, one, *(kind or (Any,))) for name, one in value.items()}
-    made = {fields[name][0]: inner(name, one, fields[name][1]) for name, one in value.items() if name in fields}
-    return made if _is_typed_dict(shape) else _partial_class(shape)(**made)
+        of_values = (
+            typing.get_args(shape)[1:2] if _is_subclass(typing.get_origin(shape), Mapping) else ()
+        )  # dict[str, X]
+        return {name: part(name, item, (*of_values, Any)[0]) for name, item in value.items()}
+    members = {fields[name][0]: part(name, item, fields[name][1]) for name, item in value.items() if name in fields}
+    return members if _is_typed_dict(shape) else _partial_class(shape)(**members)
 
 
 def _plain(shape: Any) -> Any:

@@ -256,16 +256,15 @@ def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]
         yield "", "has all members", {**_OBJECT, "required": list(members)}
     for name in optional:
         yield "", f"lacks {name!r}", {**_OBJECT, "properties": {name: {"not": {}}}}
-    others = schema.get("patternProperties")
-    for pattern, inner in others.items() if isinstance(others, Mapping) else ():
-        name = _name_of(pattern)
-        if name is not None:
+    by_pattern = schema.get("patternProperties")
+    for pattern, inner in by_pattern.items() if isinstance(by_pattern, Mapping) else ():
+        if (name := _name_of(pattern)) is not None:
             optional.append(name)
             members.setdefault(name, inner)
     if isinstance(schema.get("additionalProperties"), Mapping):
-        name = _unused(members)
-        optional.append(name)
-        members[name] = schema["additionalProperties"]
+        unknown = _unused(members)
+        optional.append(unknown)
+        members[unknown] = schema["additionalProperties"]
     for name, inner in members.items():
         has_it: dict[str, Any] = {**_OBJECT, "required": [name]}
         if name in optional:

@@ -137,7 +137,7 @@ class _Builder:
         elif kind == TOOL:
             self.end_scalar(at)
             self._add_call(mark.name, at - mark.size, at - mark.ending)
-        else:
+        else:  # CLOSED, ENDED, DONE: the value ends before the bracket or the markup
             self._end(at - (1 if kind == CLOSED else mark.size), kind)
 
     def _add_call(self, tool: str | None, begin: int, end: int) -> None:

@@ -236,34 +236,37 @@ class _Automaton:
         self._rows = rows
         self._ends = ends
         self._same = _merged(rows, {state: state in ends for state in rows})
-        self._states: dict[int, int] = {}
+        self._states: dict[int, int] = {}  # by state, the term of its non-empty strings
 
     def term(self, state: int) -> int:
-        """Return the language of a state."""
+        """Return the language of a state, as a term: its non-empty strings, and EPSILON if it accepts.
+
+        States may form circles, so the term of the non-empty strings is deferred: it is made of the terms of the next
+        states (`_more`) when a text reaches it. A state without a row is a term itself.
+        """
         terms = self._terms
         if state not in self._rows:
             return state
-        state = self._same[state]
-        term = self._states.get(state)
-        if term is None:
-            term = terms.EMPTY
-            if any(target != terms.EMPTY for _, target in self._rows[state]):
-                term = terms.deferred(object(), lambda terms: self._more(state), loops=True)
-            self._states[state] = term
-        return terms.alt([terms.EPSILON, term]) if state in self._ends else term
+        state = self._same[state]  # one state for all with this language
+        if state not in self._states:
+            goes_on = any(target != terms.EMPTY for _, target in self._rows[state])
+            more = terms.deferred(object(), lambda terms: self._more(state), loops=True) if goes_on else terms.EMPTY
+            self._states[state] = more
+        more = self._states[state]
+        return terms.alt([terms.EPSILON, more]) if state in self._ends else more
 
     def _more(self, state: int) -> int:
         """Return the language of a state but for the empty string."""
-        flips: dict[int, list[int]] = {}
+        flips: dict[int, list[int]] = {}  # by target, the starts and ends of the ranges of characters that lead there
         row = self._rows[state]
         for (start, target), (stop, _) in zip(row, (*row[1:], (term_kinds.END, 0)), strict=True):
-            of = flips.setdefault(self.term(target), [])
-            if of and of[-1] == start:
-                of[-1] = stop
+            ranges = flips.setdefault(self.term(target), [])
+            if ranges and ranges[-1] == start:
+                ranges[-1] = stop
             else:
-                of += (start, stop)
+                ranges += (start, stop)
         terms = self._terms
-        return terms.alt([terms.seq(terms.chars_of(of), target) for target, of in flips.items()])
+        return terms.alt([terms.seq(terms.chars_of(ranges), target) for target, ranges in flips.items()])
 
 
 def _before(rows: dict[int, Row]) -> dict[int, set[int]]:

@@ -39,7 +39,8 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
         except ValueError:
             continue
         rest = candidate[end:].strip()
-        if not rest or (candidate is not stripped and (not whole or rest == "```")):
+        was_fenced = candidate is not stripped  # then the closing fence may follow, and prose after it
+        if not rest or (was_fenced and (rest == "```" or not whole)):
             return value
     if ends_early(body):
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
@@ -136,6 +137,6 @@ def _regions(text: str) -> tuple[list[tuple[int, int]], bool]:
 def _begins_item(text: str, position: int) -> bool:
     """Return True if a key or a value may begin at a position inside of brackets."""
     position -= 1
-    while text[position] in SPACE:
+    while text[position] in SPACE:  # there is a bracket before
         position -= 1
     return text[position] in "{[,:("
