@@ -119,7 +119,7 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
 
 def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
     """Return the rules that a root needs; those that are used once, or short, are written where they are used."""
-    uses: dict[str, int] = {root: 2}
+    uses: dict[str, int] = {root: 2}  # so that the root stays a rule
     edges: dict[str, list[str]] = {}
     pending = [root]
     while pending:
@@ -129,12 +129,12 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
             if used not in uses:
                 pending.append(used)
             uses[used] = uses.get(used, 0) + 1
-    short = {n for n in uses if n != root and (isinstance(rules[n], (Literal, Chars)) or rules[n] == EMPTY_TEXT)}
     done: dict[str, tuple[Expression, int]] = {}
-    opened: set[str] = set()
+    opened: set[str] = set()  # those that are being rewritten
 
     def is_inline(name: str) -> bool:
-        return (uses[name] == 1 or name in short) and name not in opened
+        is_short = name != root and (isinstance(rules[name], (Literal, Chars)) or rules[name] == EMPTY_TEXT)
+        return (uses[name] == 1 or is_short) and name not in opened
 
     known: dict[int, tuple[Expression, int]] = {}  # by identity: the same part occurs in many
 
@@ -163,6 +163,7 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
         return made
 
     def finished(name: str) -> tuple[Expression, int]:
+        """Return the rewritten body of a rule, and its depth."""
         if name not in done:
             opened.add(name)
             done[name] = rewritten(rules[name])
@@ -183,9 +184,11 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
 
 
 def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
-    """Return the rules with parts that occur more than once as rules of their own."""
-    parts: list[tuple[Expression, tuple[int, ...]]] = []  # each expression once, with the numbers of its own parts
-    weights: list[int] = []
+    """Return the rules with parts that occur more than once as rules of their own: ``a ::= "x" (b c) "y" (b c)`` ->
+    ``a ::= "x" s1 "y" s1`` and ``s1 ::= b c``."""
+    # By number, where equal expressions have one number:
+    parts: list[tuple[Expression, tuple[int, ...]]] = []  # the expression, and the numbers of its own parts
+    weights: list[int] = []  # characters and sets in it
     uses: list[int] = []
     numbers: dict[object, int] = {}
     known: dict[int, int] = {}  # by identity: inlined rules are the same object wherever they stand
@@ -217,26 +220,27 @@ def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
     made: dict[str, Expression] = {}
     done: dict[int, Expression] = {}
 
-    def reference(at: int) -> Expression:
-        _, inner = parts[at]
-        if not inner or uses[at] == 1 or weights[at] < MIN_SHARED:
-            return rebuilt(at)
-        if at not in names:
-            names[at] = f"s{len(names)}"
-            made[names[at]] = rebuilt(at)
-        return Reference(names[at])
+    def reference(part: int) -> Expression:
+        """Return a numbered expression, or the reference to its rule if it is shared."""
+        _, inner = parts[part]
+        if not inner or uses[part] == 1 or weights[part] < MIN_SHARED:
+            return rebuilt(part)
+        if part not in names:
+            names[part] = f"s{len(names)}"
+            made[names[part]] = rebuilt(part)
+        return Reference(names[part])
 
-    def rebuilt(at: int) -> Expression:
+    def rebuilt(part: int) -> Expression:
         """Return a numbered expression in which shared parts are references to rules."""
-        if at not in done:
-            expression, inner = parts[at]
+        if part not in done:
+            expression, inner = parts[part]
             items = tuple([reference(item) for item in inner])
             if isinstance(expression, (Sequence, Choice)):
                 expression = type(expression)(items)
             elif isinstance(expression, Repeat):
                 expression = Repeat(items[0], expression.least, expression.most)
-            done[at] = expression
-        return done[at]
+            done[part] = expression
+        return done[part]
 
     for name, root in roots.items():
         made[name] = rebuilt(root) if names[root] == name else Reference(names[root])
@@ -270,8 +274,9 @@ def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, .
             others.append(item)
     found: list[Expression] = []
     for group in groups.values():
+        # Of all texts, the first and the last in order have the least in common.
         low, high = min(text for text, _ in group), max(text for text, _ in group)
-        size = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+        size = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
         tails = [sequence(*([Literal(text[size:])] if text[size:] else []), *rest) for text, rest in group]
         found.append(sequence(Literal(low[:size]), choice(*_factored(tuple(tails), levels - 1))))
     return (*found, *others)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from ..conversation.events import ChoiceMade
-from .choices import place_at, spelled_words
+from .choices import WordsPlace, place_at, spelled_words
 from .logprobs import log_softmax
 from .token_sequence import Forward
 
@@ -92,11 +92,11 @@ class ExactChoice:
             return None
         context = pending.context()
         place = place_at(matcher, vocabulary.decode(context) + pending.text)
-        spelled = None if place is None else spelled_words(place, self._speller, vocabulary, context, pending.text)
-        if place is None or spelled is None:
+        if place is None:
             return None
+        spelled = spelled_words(place, self._speller, vocabulary, context, pending.text)
         room = self._backend.context_window - len(sequence.prompt) - len(sequence.token_ids)
-        if len(spelled.tree.token_ids) > room:
+        if spelled is None or len(spelled.tree.token_ids) > room:
             return None
         rows = [log_softmax(self._sampler.adjusted((yield from sequence.read())))]
         passes = sequence.forward_passes
@@ -105,10 +105,9 @@ class ExactChoice:
             rows += [log_softmax(self._sampler.adjusted(logits)) for logits in ahead]
         totals, ends = spelled.logprobs(rows, vocabulary)
         possible = totals > -np.inf
-        if np.isnan(totals).any() or not possible.any():
+        if np.isnan(totals).any():
             return None
-        mass = float(np.logaddexp.reduce(totals))
-        at = begin + len(pending.text) - len(place.before) + len(place.quote)
+        start = begin + len(pending.text) - len(place.before) + len(place.quote)
         denied = 0
         while possible.any():
             index = self._sampler.choose_among(np.where(possible, totals, -np.inf))
@@ -116,13 +115,16 @@ class ExactChoice:
             if ends[index]:
                 end = list(ends[index])[self._sampler.choose_among(np.array(list(ends[index].values())))]
             if pending.add_word(matcher, place.words[index].text, end, fits):
-                names = place.names()
-                shares = dict(zip(names, map(float, np.exp(totals - mass)), strict=True))
-                used = sequence.forward_passes - passes
-                self.made.append(ChoiceMade(at, names[index], shares, float(np.exp(mass)), used))
-                self._word = ChosenWord(float(totals[index]) - mass, len(names), mass)
+                self._record(place, totals, index, start, sequence.forward_passes - passes)
                 self.end = begin + len(pending.text)
                 return denied
             denied += 1
             possible[index] = False
         return None
+
+    def _record(self, place: WordsPlace, totals: npt.NDArray[np.float64], index: int, start: int, passes: int) -> None:
+        """Record a choice: of the word at an index of the possible ones, whose log-probabilities are ``totals``."""
+        names, mass = place.names(), float(np.logaddexp.reduce(totals))
+        probabilities = dict(zip(names, map(float, np.exp(totals - mass)), strict=True))
+        self.made.append(ChoiceMade(start, names[index], probabilities, float(np.exp(mass)), passes))
+        self._word = ChosenWord(float(totals[index]) - mass, len(names), mass)
