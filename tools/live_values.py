@@ -1,58 +1,17 @@
-"""Live values of tools: the arguments of a call that is being written."""
+"""Tools that cannot be called in a conversation, because it has no value for a required parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from toolgrammar.core.conversation import Message, of_conversation
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
-from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.live import LiveSchema, Reading
-from toolgrammar.core.reading import Reader
+from toolgrammar.core.live import LiveSchema
 
 from .formats import TurnSpec
 from .tool import Tool
-
-
-class CallReader:
-    """Reads the arguments of the call that a text has begun, by the marks of a reading grammar.
-
-    Args:
-        make_grammars: makes the reading grammars of the answer, one after the other until one has the text; newlines
-            between reasoning and answer may come before it.
-    """
-
-    def __init__(self, make_grammars: Sequence[Callable[[], Grammar]]) -> None:
-        self._make_grammars = make_grammars
-
-    def __call__(self, text: bytes, controls: Sequence[str]) -> Reading:
-        """Return the tool, and the open objects of its arguments, innermost first; of a JSON answer, None and its open
-        objects.
-
-        Args:
-            text: the text so far; a control token is `CONTROL`.
-            controls: the names of its control tokens.
-
-        Raises:
-            LiveValuesError: the text is neither.
-        """
-        for make_grammar in self._make_grammars:
-            try:
-                grammar = make_grammar()
-            except ToolGrammarError:
-                continue
-            for begun in dict.fromkeys((text, text.lstrip(b"\n"))):
-                reader = Reader(grammar)
-                reader.read(begun, controls)
-                calls = reader.calls(begun)
-                if not reader.is_lost and calls and calls[-1].open:
-                    return calls[-1].tool, calls[-1].objects(begun)
-        raise LiveValuesError(
-            "the library cannot read the call that is being written, so it cannot ask for the values of a parameter",
-            hint="please report it, with the tool and the format; another tool_format may read it",
-        )
 
 
 def has_value(tool: Tool, bound: Tool, turn: TurnSpec) -> bool:

@@ -62,7 +62,7 @@ from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
-from .live_values import CallReader, has_value, not_offered
+from .live_values import has_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
@@ -490,10 +490,14 @@ class ToolSet(Execution):
             return None
         marked = partial(self.grammar, get_format(format), marked=True)
         answers = partial(marked, response_schema=response_schema, other_spellings=other_spellings)
-        ways = [partial(answers, reasoning="optional"), partial(marked, tool_choice="required")]
-        ways.append(partial(answers, reasoning="opened"))
+        # A text of a turn that demands calls, or whose prompt opens the reasoning, may be in none of the first.
+        make_grammars = (
+            partial(answers, reasoning="optional"),
+            partial(marked, tool_choice="required"),
+            partial(answers, reasoning="opened"),
+        )
         sources = self._sources | {(None, name): source for name, source in (response_values or {}).items()}
-        return LiveValues(sources, CallReader(ways), self._context)
+        return LiveValues(sources, make_grammars, self._context)
 
     def live_places(self, in_grammar: bool = False) -> tuple[str, ...]:
         """Return the places of values that a server does not enforce, each after the tool's name.

@@ -175,31 +175,33 @@ class Grammar:
 
             made = class_schema(schema, additional_properties=bool(additional_properties))
             schema, plain_integers = of_today(made), True
-        options = schema_compiler()[0](
-            whitespace,
-            True if additional_properties is None else additional_properties,
-            property_order,
-            on_unsupported,
-            formats,
-            strict_formats,
-            registry,
-            plain_integers,
-        )
-        return cls._of_schema(schema, options)
+        is_open = additional_properties is None or additional_properties
+        said = (whitespace, is_open, property_order, on_unsupported, formats, strict_formats, registry, plain_integers)
+        return cls._of_schema(schema, schema_compiler()[0](*said))
 
     @classmethod
-    def _of_schema(cls, schema: Any, options: SchemaOptions) -> Grammar:
+    def _of_schema(
+        cls, schema: Any, options: SchemaOptions, narrowed: Sequence[UnsupportedSchemaError] = ()
+    ) -> Grammar:
         """Return the texts of a schema, read and written by its options."""
         compiled = schema_compiler()[1](schema, options)
         is_json = options.syntax is None and options.arguments is None
         key = ("schema", compiled)
         controls = () if is_json else compiled.controls
         has_common = compiled.document.has_common
-        sure = compiled.is_surely_satisfiable
-        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed, has_common)
+        sure, left_out = compiled.is_surely_satisfiable, (*compiled.narrowed, *narrowed)
+        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, left_out, has_common)
         grammar.schema = schema if is_json else None
         grammar._bytes += compiled.byte_count()
         return grammar
+
+    @classmethod
+    def of_arguments(cls, schema: Any, narrowed: Sequence[UnsupportedSchemaError] = (), **options: Any) -> Grammar:
+        """Return a tool's arguments in a notation other than JSON; ``options`` are fields of `SchemaOptions`, and
+        ``narrowed`` is what the schema has lost before."""
+        from ..schema.read.options import SchemaOptions
+
+        return cls._of_schema(schema, SchemaOptions(**options), narrowed)
 
     @classmethod
     def json(cls, schema: Any = True, **options: Any) -> Grammar:

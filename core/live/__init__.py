@@ -14,7 +14,7 @@ from ..faces import lazy
 if TYPE_CHECKING:
     from .asking import LiveValues as LiveValues
     from .bounds import AtLeast as AtLeast, AtMost as AtMost, DaysFromToday as DaysFromToday
-    from .reading import Reading as Reading, read_open as read_open
+    from .reading import read_call as read_call, read_open as read_open
     from .schema import LiveSchema as LiveSchema
     from .values import Values as Values, given as given
 
@@ -24,7 +24,7 @@ if not TYPE_CHECKING:
         {
             "asking": "LiveValues",
             "bounds": "AtLeast AtMost DaysFromToday",
-            "reading": "Reading read_open",
+            "reading": "read_call read_open",
             "schema": "LiveSchema",
             "values": "Values given",
         },

@@ -19,8 +19,9 @@ from ..basics.logs import logger_of
 from ..basics.pauses import pause
 from ..dependent.live import Answer, Mark, Unasked
 from ..errors import LiveValuesError, Place
+from ..grammar import Grammar
 from ..json import dump_json
-from .reading import Reading, read_open
+from .reading import read_call, read_open
 from .values import GIVEN, Values
 
 #: Maximum time in seconds between two checks if the request is cancelled, or its time over.
@@ -38,8 +39,8 @@ class LiveValues:
 
     Args:
         sources: by the names that ``x-values`` has, or by pairs of a tool and such a name: a `Values`, or a callable.
-        read: reads the arguments from the text so far, in which a control token is `CONTROL`, and the names of its
-            control tokens. None: the text is a JSON document.
+        make_grammars: make the reading grammars of a turn with calls (see `read_call`); none: the text is a JSON
+            document.
         context: the context in which callables run; None: a copy of the present one.
 
     Attributes:
@@ -48,7 +49,7 @@ class LiveValues:
     """
 
     sources: Mapping[Any, Any] = field(default_factory=dict)
-    read: Callable[[bytes, Sequence[str]], Reading] | None = None
+    make_grammars: Sequence[Callable[[], Grammar]] = ()
     context: contextvars.Context | None = None
     asked: int = 0
     missing: LiveValuesError | None = None
@@ -77,10 +78,10 @@ class LiveValues:
 
     def answer(self, mark: Mark, text: bytes, controls: Sequence[str]) -> None:
         """See `LiveAnswers`."""
-        if self.read is None:
-            tool, objects = None, read_open(text)
+        if self.make_grammars:
+            tool, objects = read_call(self.make_grammars, text, controls)
         else:
-            tool, objects = self.read(text, controls)
+            tool, objects = None, read_open(text)
         answer = self.of_call(tool, mark, mark.read(objects))
         with self._lock:
             if len(self._by_text) >= MAX_TEXTS:

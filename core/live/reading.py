@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from ..errors import LiveValuesError, ToolGrammarError
 from ..grammar import Grammar
 from ..reading import Reader, marked_json
 
-#: The arguments of a call as far as they are written: the tool, and the open objects, innermost first.
-Reading = tuple["str | None", "list[dict[str, Any]]"]
+
+def read_call(
+    make_grammars: Sequence[Callable[[], Grammar]], text: bytes, controls: Sequence[str]
+) -> tuple[str | None, list[dict[str, Any]]]:
+    """Return the tool of the call that a text has begun, and the open objects of its arguments, innermost first; of a
+    JSON answer, None and its open objects.
+
+    Args:
+        make_grammars: makes the reading grammars of the turn, one after the other until one has the text; newlines
+            between reasoning and answer may come before it.
+        text: the text so far; a control token is `CONTROL`.
+        controls: the names of its control tokens.
+
+    Raises:
+        LiveValuesError: the text is neither.
+    """
+    for make_grammar in make_grammars:
+        try:
+            grammar = make_grammar()
+        except ToolGrammarError:
+            continue
+        for begun in dict.fromkeys((text, text.lstrip(b"\n"))):
+            reader = Reader(grammar)
+            reader.read(begun, controls)
+            calls = reader.calls(begun)
+            if not reader.is_lost and calls and calls[-1].open:
+                return calls[-1].tool, calls[-1].objects(begun)
+    raise LiveValuesError(
+        "the library cannot read the call that is being written, so it cannot ask for the values of a parameter",
+        hint="please report it, with the tool and the format; another tool_format may read it",
+    )
 
 
 def read_open(text: bytes) -> list[dict[str, Any]]:

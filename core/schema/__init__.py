@@ -17,6 +17,7 @@ from ..faces import lazy
 if TYPE_CHECKING:
     from .compile import (
         CompiledSchema as CompiledSchema,
+        compile_arguments as compile_arguments,
         compile_schema as compile_schema,
         every_problem as every_problem,
     )
@@ -51,7 +52,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__, __all__ = lazy(
         __name__,
         {
-            "compile": "CompiledSchema compile_schema every_problem",
+            "compile": "CompiledSchema compile_arguments compile_schema every_problem",
             "findings": "Findings",
             "keywords.refusals": "CHECK_LATER",
             "lower.arguments_object": "READINGS",

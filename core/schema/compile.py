@@ -317,6 +317,13 @@ def _meant(given: Any) -> str:
 _Read = tuple[Document, "list[tuple[Located, SchemaError | LimitError]]", Normaliser, SchemaOptions]
 
 
+def compile_arguments(schema: Any, arguments: Arguments | NestedTags) -> CompiledSchema:
+    """Return a schema by which finished arguments are read: what it cannot enforce is left out."""
+    return compile_schema(
+        schema, SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
+    )
+
+
 def _read(schema: Any, options: SchemaOptions) -> _Read:
     """Read and check a schema. One with live values has its members in order: a callable reads those before its own."""
     if not isinstance(schema, (dict, bool, Mapping)):

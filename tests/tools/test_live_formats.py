@@ -8,11 +8,11 @@ from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
 from toolgrammar.core import LiveValuesError, Model, ToolCall, Values, load_model
+from toolgrammar.core.live import read_call
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 from toolgrammar.tools.formats.registry import format_names
-from toolgrammar.tools.live_values import CallReader
 
 #: What the callables read: a member beside theirs, the nearest of two around it, and an argument.
 AFTER = ("q", "near", "day")
@@ -185,6 +185,5 @@ def test_a_call_that_cannot_be_read_is_an_error() -> None:
     """It does not say that the callable is missing."""
     (tools, *_) = tools_of([])
     wire = get_format("gemma-4")
-    reader = CallReader([lambda: tools.grammar(wire, marked=True)])
     with pytest.raises(LiveValuesError, match="cannot read the call"):
-        reader(b"A text.", ())
+        read_call([lambda: tools.grammar(wire, marked=True)], b"A text.", ())

@@ -15,10 +15,8 @@ from toolgrammar.core.schema import (
     Arguments,
     NestedTags,
     Reading,
-    SchemaOptions,
-    ValueSyntax,
     cannot_write_name,
-    compile_schema,
+    compile_arguments,
 )
 from toolgrammar.core.text_grammars import string_grammar
 
@@ -33,7 +31,7 @@ def arguments_grammar(
     turn: TurnSpec,
     *,
     schema: Any = None,
-    syntax: ValueSyntax | None = None,
+    syntax: Any = None,
     arguments: Arguments | NestedTags | None = None,
     narrowed: tuple[UnsupportedSchemaError, ...] = (),
 ) -> Grammar:
@@ -43,7 +41,7 @@ def arguments_grammar(
         tool: the tool.
         turn: the specification of the turn.
         schema: what the format writes of the tool's schema; None: all of it.
-        syntax: of the values; None: JSON.
+        syntax: of the values, one of `toolgrammar.core.schema`; None: JSON.
         arguments: the markup around them; None: they are one object.
         narrowed: what was left out of the tool's schema before.
 
@@ -67,28 +65,21 @@ def arguments_grammar(
             schema, lambda name: arguments.spelled(name) is not None, tool.name, arguments.writer
         )
         narrowed += left_out
-    options = SchemaOptions(
-        # Marks and bare names leave no room for other spaces.
-        whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
-        additional_properties=additional,
-        property_order=turn.property_order,
-        syntax=syntax,
-        arguments=arguments,
-        plain_integers=True,
-        is_marked=turn.is_marked,
-    )
     try:
-        compiled = compile_schema(schema, options)
+        return Grammar.of_arguments(
+            schema,
+            (*narrowed, *_ends_in_texts(tool.name, schema, arguments)),
+            # Marks and bare names leave no room for other spaces.
+            whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
+            additional_properties=additional,
+            property_order=turn.property_order,
+            syntax=syntax,
+            arguments=arguments,
+            plain_integers=True,
+            is_marked=turn.is_marked,
+        )
     except ToolGrammarError as error:
         raise not_enforced(error, tool.name) from error
-    return Grammar(
-        compiled.build,
-        ("schema", compiled),
-        compiled.problems,
-        sure=compiled.is_surely_satisfiable,
-        specials=compiled.controls,
-        narrowed=(*compiled.narrowed, *narrowed, *_ends_in_texts(tool.name, schema, arguments)),
-    )
 
 
 def without_names(
@@ -175,9 +166,8 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
     def kinds(tool: str, name: str) -> frozenset[str]:
         if tool not in by_name:
             return _ANY_KIND
-        options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
         try:
-            types = compile_schema(by_name[tool].parameters, options).member_kinds(name)
+            types = compile_arguments(by_name[tool].parameters, arguments).member_kinds(name)
         except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return _ANY_KIND
         # No type: the schema forbids this argument. If a text has it anyway, its value is read as a string.
@@ -194,9 +184,8 @@ def readings_of_arguments(tools: Sequence[Tool], arguments: NestedTags) -> Calla
     def reading(name: str) -> Reading | None:
         if name not in by_name:
             return None
-        options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
         try:
-            return compile_schema(by_name[name].parameters, options).reading
+            return compile_arguments(by_name[name].parameters, arguments).reading
         except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return None
 
