@@ -61,7 +61,7 @@ class PythonicCallsParser(TemplateParser):
     def _finish_mark(self) -> str:
         """The tag that ends the calls of a turn; empty if there is none."""
         tags = [mark for mark in self._syntax.skips if mark.endswith(">") and mark not in self._syntax.triggers]
-        return next((mark for mark in tags if any(mark in back for back in self._syntax.backs)), "")
+        return next((mark for mark in tags if any(mark in back for back in self._syntax.after_last)), "")
 
     def _step(self, events: list[Event]) -> bool:
         goes_on = super()._step(events if self._held is None else self._held)

@@ -43,25 +43,25 @@ class ObjectReader:
     ) -> None:
         self.problem: str | None = None
         self.leniencies: list[Edit] = []
-        self._origin = 0
+        self._origin = 0  # the place of the text that is read in the whole text
         self._name_key = name_key
         self._id_key = id_key
-        self._is_started = False
+        self._is_started = False  # the stream has the beginning of the call
         self._argument_keys = argument_keys
         self._closers = closers
         self._index = index
         self._id = call_id
-        self._state = "open"
+        self._state = "open"  # what comes next in the object; "after": it has ended; "broken": it is malformed
         self._scanner = JsonScanner()
-        self._key = ""
-        self._value: list[str] = []
+        self._key = ""  # of the value that is read
+        self._value: list[str] = []  # the pieces of a key, or of a value that is not streamed
         self._keys: set[str] = set()
-        self._body: list[str] = []
+        self._body: list[str] = []  # all text of the call
         self._name: str | None = None
         self._arguments: list[str] = []
-        self._sent = 0
+        self._sent = 0  # the number of pieces of the arguments that were sent
         self._end = 0  # the position after the last key or value
-        self._streams = False
+        self._streams = False  # the value is the object of the arguments, and is sent while it is read
 
     @property
     def at_end(self) -> bool:

@@ -153,6 +153,7 @@ class TemplateFormat(WireFormat):
         vocabulary = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.separator, self.finish, self.text_start, self.text_end)
         written += (self.unthought, self.prose_start, self.prose_end)
+        # Every second piece is the markup between two holes.
         written += tuple(piece for template in self._templates for piece in _HOLE.split(template)[::2])
         # A marker that is text in the family's own vocabulary may be a control token in this one.
         written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
@@ -224,9 +225,8 @@ class TemplateFormat(WireFormat):
             if self.spacing is not None and turn.whitespace == "single":
                 turn = replace(turn, whitespace=self.spacing)
             calls = self._calls(turn)
-            if trails := {self.trail, self._space_between if turn.max_calls is None or turn.max_calls > 1 else ""} - {
-                ""
-            }:
+            may_go_on = turn.max_calls is None or turn.max_calls > 1
+            if trails := set(filter(None, (self.trail, self._space_between if may_go_on else ""))):
                 calls += Grammar.choice(Grammar.literal(""), *map(self.markup, sorted(trails)))
             alternatives.append(calls)
             if self.lead:
@@ -333,8 +333,8 @@ class TemplateFormat(WireFormat):
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:
-        ways = [self._calls_as(template, turn) for template in (self.call, *self.others)]
-        calls = ways[0] if len(ways) == 1 else Grammar.choice(*ways)
+        written = [self._calls_as(template, turn) for template in (self.call, *self.others)]
+        calls = written[0] if len(written) == 1 else Grammar.choice(*written)
         finish = self.markup(self.finish)
         return self.markup(self.begin) + calls + (Grammar.choice(finish, Grammar.literal("")) if self.loose else finish)
 
@@ -357,6 +357,7 @@ class TemplateFormat(WireFormat):
         return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces, markup))
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], markup: Callable[[str], Grammar]) -> Grammar:
+        """Return the grammar of a call after its name, which is the first of its pieces."""
         self._check_name(tool.name)  # here, as the grammar of a tool is made once
         arguments = partial(self._arguments, tool, turn)
         if self.others:  # several templates have the same arguments
@@ -366,10 +367,11 @@ class TemplateFormat(WireFormat):
             for piece in pieces[1:]
         ]
         if turn.is_marked:
-            at = pieces.index("$args")
-            behind = pieces[at + 1] if pieces[at + 1 :] and pieces[at + 1] != "$id" else ""
-            at += 1 if behind else 0  # the markup behind a number tells that it is whole
-            parts[at:at] = turn.marks(ReadingMark.of_end(size_of(mark(behind, self._control))))
+            # `parts` lacks the name: what is at an index of `pieces` is at the one before.
+            after = pieces.index("$args")
+            behind = pieces[after + 1] if pieces[after + 1 :] and pieces[after + 1] != "$id" else ""
+            after += 1 if behind else 0  # the markup behind a number tells that it is whole
+            parts[after:after] = turn.marks(ReadingMark.of_end(size_of(mark(behind, self._control))))
             parts[:0] = turn.marks(named_tool(tool, is_quoted=pieces[0] == "$quoted"))
         return Grammar.sequence(*parts)
 
@@ -422,20 +424,19 @@ class TemplateFormat(WireFormat):
 
     def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
         """Return the parser's syntax; with ``whole_text``, a turn that does not begin as a call is a JSON answer."""
-        opener = _HOLE.split(self.call)[0]
-        openers = self.openers or (opener if self.head else "{",)
-        begun: tuple[str, ...] = self.triggers
+        openers = self.openers or (_HOLE.split(self.call)[0] if self.head else "{",)
+        triggers: tuple[str, ...] = self.triggers
         if self.named:
-            begun += tuple(tool.name + mark for tool in tools for mark in self.triggers)
-            openers += tuple(tool.name + mark for tool in tools for mark in self.triggers)
-        # A trigger that is the beginning of an object is part of the call.
-        triggers = [mark for mark in begun if "{" not in openers or not mark.startswith("{")]
-        markup = (self.begin, self.separator, self.finish, *triggers, *self.special, *self.skips, *self.end_tokens)
+            named = tuple(tool.name + mark for tool in tools for mark in self.triggers)
+            triggers, openers = triggers + named, openers + named
+        # A trigger that is the beginning of an object is part of the call, and not skipped.
+        skipped = [mark for mark in triggers if "{" not in openers or not mark.startswith("{")]
+        markup = (self.begin, self.separator, self.finish, *skipped, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
         frames = (*self.frames, self.unthought, *self._around_text, after, *self.ends)
         return Syntax(
-            triggers=begun,
+            triggers=triggers,
             openers=openers,
             head=self.head,
             skips=tuple(sorted(skips, key=len, reverse=True)),
@@ -444,10 +445,10 @@ class TemplateFormat(WireFormat):
             anchored=self.anchored or whole_text,
             certain=() if whole_text else self._certain,
             whole_text=whole_text,
-            fronts=self._markup_up_to_call(self.begin, openers),
-            between=self._markup_up_to_call(self.separator, openers, follows=True),
-            backs=self._backs(),
-            heads=self._heads(openers) if self.head else (),
+            before_first=self._markup_up_to_call(self.begin, openers),
+            between_calls=self._markup_up_to_call(self.separator, openers, follows=True),
+            after_last=self._after_last(),
+            head_templates=self._head_templates(openers) if self.head else (),
             afterwards=self.afterwards,
             name_key=self.name_key,
             argument_keys=tuple(sorted(self.argument_keys, key=lambda key: f'"{key}"' not in self.call)),
@@ -455,7 +456,7 @@ class TemplateFormat(WireFormat):
             id_key=self._id_key,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
-            bare=tuple(mark for mark in begun if self.anchored and mark not in self._certain),
+            bare=tuple(mark for mark in triggers if self.anchored and mark not in self._certain),
             names=frozenset(tool.name for tool in tools),
             control=self.special,
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
@@ -472,19 +473,19 @@ class TemplateFormat(WireFormat):
         for template in (self.call, *self.others):
             text = before + _HOLE.split(template)[0]
             if follows:
-                text = self._back(template) + text
+                text = self._closing_markup(template) + text
             ends = [at + len(opener) for opener in openers if opener != "{" and (at := text.rfind(opener)) >= 0]
             if not ends and "{" not in openers:
                 return ()
             found.append(without_space(text[: max(ends)] if ends else text.rpartition("{")[0] if "{" in text else text))
         return tuple(found)
 
-    def _backs(self) -> tuple[str, ...]:
+    def _after_last(self) -> tuple[str, ...]:
         """Return the markup after the last call of a turn, without white space."""
         finish = "" if self.loose else self.finish
-        return tuple(without_space(self._back(template) + finish) for template in (self.call, *self.others))
+        return tuple(without_space(self._closing_markup(template) + finish) for template in (self.call, *self.others))
 
-    def _heads(self, openers: Sequence[str]) -> tuple[str, ...]:
+    def _head_templates(self, openers: Sequence[str]) -> tuple[str, ...]:
         """Return the texts between the beginning of a call and its arguments, as far as they are known."""
         found = []
         for template in (self.call, *self.others):
@@ -500,7 +501,7 @@ class TemplateFormat(WireFormat):
         found = re.search(r'"(\w+)":\s*"\$id"', self.call) if self.call_id == "$id" and not self.head else None
         return found[1] if found else ""
 
-    def _back(self, template: str) -> str:
+    def _closing_markup(self, template: str) -> str:
         """Return the markup after the arguments of a call."""
         back = template.partition("$args")[2]
         return back if self.head else back.rpartition("}")[2] if "}" in back else ""
@@ -534,7 +535,10 @@ class TemplateFormat(WireFormat):
         return dump_json(dict(call.arguments), compact=self.spacing == "compact")
 
     def _wire_id(self, call: ToolCall, index: int) -> str:
-        """Return the id on the wire: the call's own if the format can write it, else one made from it."""
+        """Return the id on the wire: the call's own if the format can write it, else one made from it.
+
+        With ``call_id="functions.$name:$id"``, the id "functions.f:3" is written as "3".
+        """
         if not self.ids:
             return ""
         own = call.id
@@ -546,7 +550,7 @@ class TemplateFormat(WireFormat):
             return own
         if self.counted_ids is not None:
             return str(index + self.counted_ids)
-        return (re.sub("[^A-Za-z0-9]", "", own)[-9:]).rjust(9, "0")
+        return (re.sub("[^A-Za-z0-9]", "", own)[-9:]).rjust(9, "0")  # nine characters, as Mistral's ids have
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
         """Return a whole turn.

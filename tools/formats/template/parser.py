@@ -55,10 +55,11 @@ class Syntax:
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
     whole_text: bool  # a turn that is not a call is a JSON answer
-    fronts: tuple[str, ...]  # markup up to a first call, without white space, in each way in which calls are written
-    between: tuple[str, ...]  # between one call and the next, likewise
-    backs: tuple[str, ...]  # after the last call, likewise
-    heads: tuple[str, ...]  # from an opener to the arguments, likewise; with ``$name``, ``$quoted`` and ``$id``
+    # Markup of the history form without white space, once for each template of a call; empty: it is not known.
+    before_first: tuple[str, ...]  # up to the opener of the first call
+    between_calls: tuple[str, ...]  # from the arguments of a call to the next opener
+    after_last: tuple[str, ...]  # after the arguments of the last call
+    head_templates: tuple[str, ...]  # from an opener to the arguments, with ``$name``, ``$quoted`` and ``$id``
     afterwards: bool  # text may follow calls
     certain: tuple[str, ...] = ()  # triggers that count behind text, too, though the others do not
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
@@ -88,8 +89,9 @@ class TemplateParser(StreamParser):
         self._anchors = tuple(mark.lstrip(SPACE) for mark in syntax.triggers)
         self._answer = JsonScanner() if syntax.whole_text else None
         self._bare = tuple(mark.lstrip(SPACE) for mark in syntax.bare)
-        self._doubtful: list[Event] | None = None  # of what begins as calls do, and may be an answer
-        self._doubted = 0, 0  # the number of calls and leniencies before it
+        # A text that begins as calls do may be an answer, `[1, 2]` say: its events are held until that is known.
+        self._undecided: list[Event] | None = None
+        self._before_undecided = 0, 0  # the number of calls and leniencies before it
         self._index = 0
         self._head = re.compile(syntax.head)
         thinking = syntax.thinking
@@ -103,7 +105,9 @@ class TemplateParser(StreamParser):
         stops = tuple(mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2)
         self._stop_marks = marker_search(stops)
         # Those of them that end a call, or all calls.
-        self._end_marks = marker_search(tuple(mark for mark in stops if any(mark in back for back in syntax.backs)))
+        self._end_marks = marker_search(
+            tuple(mark for mark in stops if any(mark in markup for markup in syntax.after_last))
+        )
         # Those that are in no head.
         self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
         self._closers = frozenset(mark[0] for mark in (syntax.call_end, *syntax.openers) if syntax.call_end)
@@ -127,7 +131,7 @@ class TemplateParser(StreamParser):
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
         self._passed = []
-        drops = tuple(mark.lstrip(SPACE) for mark in self._drops)
+        drops = tuple(mark.lstrip(SPACE) for mark in self._drops)  # the space before them is taken
         if not self._final and buffer.may_begin((*self._anchors, *drops, *syntax.beginnings)):
             return False
         for mark, stripped in zip(self._drops, drops, strict=True):
@@ -136,11 +140,11 @@ class TemplateParser(StreamParser):
                 buffer.unread(mark[: len(mark) - len(stripped)])
                 return self._drop(mark)
         if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
-            if buffer.startswith(self._bare):
+            if buffer.startswith(self._bare):  # perhaps an answer: keep the text, to read it again
                 self._give_back_space()
                 buffer.keep()
                 buffer.take_space()
-                self._doubtful, self._doubted = [], (self._index, len(self.leniencies))
+                self._undecided, self._before_undecided = [], (self._index, len(self.leniencies))
             self._space.clear()
             self._state = self._between
             return True
@@ -150,34 +154,33 @@ class TemplateParser(StreamParser):
 
     def _step(self, events: list[Event]) -> bool:
         """Do one step of the present state; events of what may turn out to be no call are held until that is known."""
-        found = self._doubtful
-        if found is None:
+        undecided = self._undecided
+        if undecided is None:
             return self._state(events)
-        goes_on = self._state(found)
-        is_call = self._is_call(found)
-        waits = self._state not in (self._start, self._plain, self._text) and (goes_on or not self._final)
-        if is_call is None and waits:
+        goes_on = self._state(undecided)
+        is_call = self._is_call(undecided)
+        may_become_call = self._state not in (self._start, self._plain, self._text) and (goes_on or not self._final)
+        if is_call is None and may_become_call:
             return goes_on
-        self._doubtful = None
+        self._undecided = None
         if is_call:
             self._buffer.forget()
-            events += found
+            events += undecided
             return goes_on
-        self._buffer.restore()
-        self._index, known = self._doubted
+        self._buffer.restore()  # it is text: read it again as such
+        self._index, known = self._before_undecided
         del self.leniencies[known:]
         self._space, self._passed, self._is_among, self._is_after = [], [], False, False
         self._state = self._plain
         return True
 
-    def _is_call(self, found: list[Event]) -> bool | None:
-        """Return True if the first events of text that begins like calls are of a call, False if not; None: not known
-        yet."""
-        for event in found:
+    def _is_call(self, undecided: list[Event]) -> bool | None:
+        """Return True if the undecided events are of a call, False if not; None: not known yet."""
+        for event in undecided:
             if isinstance(event, CallStart) and event.name in self._syntax.names:
                 return True
             if isinstance(event, CallEnd):
-                lenient = {edit.why for edit in self.leniencies[self._doubted[1] :]}
+                lenient = {edit.why for edit in self.leniencies[self._before_undecided[1] :]}
                 return event.call.fault is None and "missing_arguments" not in lenient
         return None
 
@@ -186,6 +189,7 @@ class TemplateParser(StreamParser):
         self._space.clear()
 
     def _drop(self, mark: str) -> bool:
+        """Take a frame, or the marker that begins reasoning."""
         self._buffer.skip(len(mark))
         if self._syntax.thinking is not None and mark == self._syntax.thinking.start:
             self._state = self._reason
@@ -196,7 +200,7 @@ class TemplateParser(StreamParser):
         return self._plain if self._syntax.anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Read text without calls: a JSON answer is read to its end, whatever its strings contain."""
+        """Read text that no trigger ends; a JSON answer is read to its end, whatever its strings contain."""
         if self._answer is not None:
             end = self._answer.push(self._buffer.text, self._buffer.position)
             self._send(self._buffer.take(end), events)
@@ -215,6 +219,7 @@ class TemplateParser(StreamParser):
         return self._drop(mark) if mark else False
 
     def _text(self, events: list[Event]) -> bool:
+        """Read text up to a trigger, or a frame."""
         text, mark = self._buffer.take_before(self._text_marks, final=self._final)
         self._send(text, events)
         if mark in self._drops:
@@ -285,14 +290,14 @@ class TemplateParser(StreamParser):
     def _send_markup(self, events: list[Event]) -> None:
         """Send markup behind which no call came as text: the text is about the format, say. Control tokens are no text,
         and the markup of no calls (an empty list) is none."""
-        if not self._is_among and not without_space("".join(self._passed)).endswith(self._syntax.backs):
+        if not self._is_among and not without_space("".join(self._passed)).endswith(self._syntax.after_last):
             control = self._syntax.control
             self._send("".join(mark for mark in self._passed if not any(token in mark for token in control)), events)
 
     def _come_to_call(self, opener: str) -> None:
         """Note where the markup before a call is not what the format writes."""
         passed = without_space("".join(self._passed) + opener.removeprefix("{"))
-        wanted = self._syntax.between if self._is_among else self._syntax.fronts
+        wanted = self._syntax.between_calls if self._is_among else self._syntax.before_first
         if wanted and not passed.endswith(wanted):
             self._put_up_with("other_markup", new=wanted[0])
         self._passed = []
@@ -300,9 +305,9 @@ class TemplateParser(StreamParser):
 
     def _leave_calls(self) -> None:
         """Note where the markup after the last call is not what the format writes."""
-        backs = self._syntax.backs
-        if self._is_among and backs and not without_space("".join(self._passed)).startswith(backs):
-            self._put_up_with("other_markup", new=backs[0])
+        wanted = self._syntax.after_last
+        if self._is_among and wanted and not without_space("".join(self._passed)).startswith(wanted):
+            self._put_up_with("other_markup", new=wanted[0])
         self._is_among, self._passed = False, []
 
     def _begin(self, opener: str) -> None:
@@ -381,7 +386,9 @@ class TemplateParser(StreamParser):
         made = self._syntax.call_id.replace("$name", self._name).replace("$id", wire or "")
         self._id = made if wire and made else self._new_id()
         values = {"$name": self._name, "$quoted": groups.get("quoted") or "", "$id": wire or ""}
-        heads = [re.sub(r"\$(?:name|quoted|id)", lambda hole: values[hole[0]], head) for head in self._syntax.heads]
+        heads = [
+            re.sub(r"\$(?:name|quoted|id)", lambda hole: values[hole[0]], head) for head in self._syntax.head_templates
+        ]
         if heads and without_space(match.group()) not in map(without_space, heads):
             self._put_up_with("other_markup", match.group(), heads[0])
         self._broken.append(buffer.take(match.end()))
