@@ -108,8 +108,8 @@ def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
         inner = source["custom"] if isinstance(source.get("custom"), Mapping) else source
         call_id = source.get("id") or source.get("call_id")
         source = {"id": call_id, "name": inner.get("name"), "arguments": {"input": inner.get("input")}}
-    inner = source.get("function")
-    body = inner if isinstance(inner, Mapping) else source
+    function = source.get("function")
+    body = function if isinstance(function, Mapping) else source
     name = body.get("name")
     if not isinstance(name, str):
         raise ToolCallError("the call has no name", hint=_EXAMPLE)
@@ -195,24 +195,24 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         "gen_ai.tool.call.id": call.id or None,
     }
 
-    def given() -> dict[str, Any]:
+    def described() -> dict[str, Any]:
         arguments = dict(call.arguments)
         written = json.dumps(arguments, ensure_ascii=False, default=str) if Span.has_contents() else None
         return {"toolgrammar.arguments_sha256": Span.digest(arguments), "gen_ai.tool.call.arguments": written}
 
-    span = Span.begin("execute_tool", tool.name, attributes, more=given)
+    span = Span.begin("execute_tool", tool.name, attributes, more=described)
     if span is None:
         yield lambda result: result
         return
 
-    def told(result: Any) -> Any:
+    def tell(result: Any) -> Any:
         with suppress(Exception):  # an object may fail to describe itself
             text = result_text(result)
             span.set({"toolgrammar.result_sha256": Span.digest(text), "gen_ai.tool.call.result": text})
         return result
 
     with span.running():
-        yield told
+        yield tell
 
 
 def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:

@@ -152,8 +152,8 @@ class _Closer:
     def _facts(self) -> tuple[set[int], set[int]]:
         """Return the ids of the schemas that name properties, and of the schemas of which every branch does.
 
-        Both are computed from the parts of a schema. Each schema is visited once, as there may be exponentially many
-        paths to it.
+        Both follow from facts about the parts of a schema (Horn clauses: a fact, and those from which it follows). Each
+        schema is visited once, as there may be exponentially many paths to it.
         """
         names: list[tuple[int, list[int]]] = []
         demands: list[tuple[int, list[int]]] = [(id(False), [])]
@@ -241,11 +241,12 @@ class _Closer:
 
 
 def _consequences(rules: Iterable[tuple[int, list[int]]]) -> set[int]:
-    """Return all that follows from rules: the head of a rule holds where its whole body does."""
+    """Return all that follows from Horn clauses, in linear time: ``(head, body)`` says that the head holds if all facts
+    of the body do. So ``[(1, []), (2, [1]), (3, [1, 4])] -> {1, 2}``."""
     holding: set[int] = set()
-    users: dict[int, list[int]] = {}
+    users: dict[int, list[int]] = {}  # by fact: the numbers of the clauses whose body has it
     heads: list[int] = []
-    missing: list[int] = []
+    missing: list[int] = []  # by clause: the number of facts of its body that do not hold yet
     waiting: list[int] = []
     for number, (head, body) in enumerate(rules):
         heads.append(head)

@@ -66,8 +66,8 @@ class Execution(ABC):
         valid, verdict = self._ready(call, policy, messages, approve)
         require_approved(valid, verdict)
         tool = self[valid.name]
-        with call_span(tool, valid) as told:
-            return told(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
+        with call_span(tool, valid) as tell:
+            return tell(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     async def acall(
         self,
@@ -83,16 +83,18 @@ class Execution(ABC):
         valid, verdict = self._ready(call, policy, messages, approve)
         require_approved(valid, await verdict if isawaitable(verdict) else verdict)
         tool = self[valid.name]
-        with call_span(tool, valid) as told:
-            return told(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
+        with call_span(tool, valid) as tell:
+            return tell(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     def _ready(
         self, call: ToolCall | Mapping[str, Any], policy: Any, messages: Sequence[Message] | None, approve: Any
     ) -> tuple[ToolCall, Any]:
-        """Return a call that may run, and the verdict of a person on it."""
+        """Return a valid call, and the verdict of a person on it, perhaps to be awaited; True if nobody is asked."""
         tools = self if policy is None else self.under(policy)
         valid = (tools if messages is None else tools.in_conversation(messages)).validate(call)
-        return valid, approve(valid) if callable(approve) and valid.ask else approve is True or not valid.ask
+        if callable(approve) and valid.ask:
+            return valid, approve(valid)
+        return valid, approve is True or not valid.ask
 
     def execute(
         self,

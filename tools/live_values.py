@@ -44,14 +44,14 @@ def _without_values(parameters: Any) -> list[str]:
 
 
 def _is_false(schema: Any) -> bool:
+    """Return True if a schema is false, or plainly equal to false."""
     if schema is False:
         return True
     if not isinstance(schema, Mapping):
         return False
-    alternatives = schema.get("anyOf") or schema.get("oneOf")
-    if any(map(_is_false, schema.get("allOf", ()))):
-        return True
-    return bool(alternatives) and all(map(_is_false, alternatives or ()))
+    alternatives = schema.get("anyOf") or schema.get("oneOf") or ()
+    has_false_part = any(map(_is_false, schema.get("allOf", ())))
+    return has_false_part or (bool(alternatives) and all(map(_is_false, alternatives)))
 
 
 def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValuesError:

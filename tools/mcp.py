@@ -218,11 +218,7 @@ class McpServer:
             Exception: what the ``mcp`` package raises: an error of the protocol, a closed connection, a malformed
                 result, or one that does not match the tool's output schema.
         """
-        session = self._session
-        if session is None or not self._loop.is_running:
-            raise ToolCallError("the MCP server is not running", hint="ask inside the with block")
-        work = _in_time(session.call_tool(name, dict(arguments)), name, self._call_timeout)
-        body: dict[str, Any] = self._loop.submit(work).result().model_dump(mode="json", by_alias=True)
+        body: dict[str, Any] = self._begin(name, dict(arguments)).result().model_dump(mode="json", by_alias=True)
         return body
 
     def __enter__(self) -> McpServer:
@@ -276,11 +272,14 @@ class McpServer:
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool from any event loop; cancelling this cancels the call."""
+        return await asyncio.wrap_future(self._begin(name, arguments))
+
+    def _begin(self, name: str, arguments: dict[str, Any]) -> Future[Any]:
+        """Begin a call in the thread of the session."""
         session = self._session
         if session is None or not self._loop.is_running:
             raise ToolCallError("the MCP server is not running", hint="call its tools inside the with block")
-        work = _in_time(session.call_tool(name, arguments), name, self._call_timeout)
-        return await asyncio.wrap_future(self._loop.submit(work))
+        return self._loop.submit(_in_time(session.call_tool(name, arguments), name, self._call_timeout))
 
 
 async def _in_time(work: Awaitable[Any], tool: str, seconds: float | None) -> Any:

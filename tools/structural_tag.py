@@ -61,10 +61,10 @@ def _either(wire: TemplateFormat, text: dict[str, Any], calls: dict[str, Any]) -
             f"in the format {wire.name}, text could begin like a call, which a structural tag cannot exclude",
             hint='demand calls with tool_choice="required", or choose another format',
         )
-    ways = [text, calls]
+    alternatives = [text, calls]
     if wire.prose:
-        ways.append(_sequence([_free(wire), _constant("" if wire.glued else wire.joint), calls]))
-    return {"type": "or", "elements": ways}
+        alternatives.append(_sequence([_free(wire), _constant("" if wire.glued else wire.joint), calls]))
+    return {"type": "or", "elements": alternatives}
 
 
 def _free(wire: TemplateFormat) -> dict[str, Any]:

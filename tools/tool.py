@@ -85,7 +85,7 @@ class Tool:
         parameters = _as_object_schema(parameters, self.name)
         object.__setattr__(self, "parameters", LiveSchema(parameters).ordered() if is_live else parameters)
         if not is_live:
-            self.__dict__["_kept_live"] = (False, False, None)
+            self.__dict__["_live_facts"] = (False, False, None)
 
     @classmethod
     def custom(
@@ -160,14 +160,14 @@ class Tool:
         return self._hash_and_dates[1] and names_a_day(self.parameters)
 
     def _live(self) -> tuple[bool, bool, Tool | None]:
-        """Return `has_values`, `needs_conversation` and `readable`; None: the tool itself."""
-        known = self.__dict__.get("_kept_live")
+        """Return `has_values`, `needs_conversation` and `readable` (None: the tool itself), kept as ``_live_facts``."""
+        known = self.__dict__.get("_live_facts")
         if known is None:
             live = LiveSchema(self.parameters)
             plain = live.plain()
             readable = None if plain is self.parameters else self.changed(parameters=plain)
             known = live.has_values, live.needs_conversation, readable
-            self.__dict__["_kept_live"] = known
+            self.__dict__["_live_facts"] = known
         return known
 
     @property
@@ -230,7 +230,7 @@ class Tool:
         """Return the same tool with parameters that take fewer values, and that models do not see (a policy)."""
         made = self.changed(parameters=parameters)
         live = LiveSchema(parameters)
-        made.__dict__["_kept_live"] = live.has_values, live.needs_conversation, self.readable
+        made.__dict__["_live_facts"] = live.has_values, live.needs_conversation, self.readable
         made.__dict__["is_restricted"] = True
         return made
 
@@ -242,6 +242,7 @@ class Tool:
     def live_places(self, in_grammar: bool) -> Iterator[str]:
         """Yield the pointers of what a server does not enforce; see `ToolSet.live_places`."""
         for place in LiveSchema(self.parameters).places(in_grammar):
+            # The definitions that a policy adds (`policy/compiled.py`) count once, as "/policy".
             if not (self.is_restricted and place.startswith("/$defs/policy")):
                 yield place
         if self.is_restricted and not in_grammar:
@@ -258,9 +259,9 @@ class Tool:
         made = copy.copy(self)
         made.__dict__.update(fields)
         made.__dict__.pop("_hash_and_dates", None)
-        known = made.__dict__.pop("_kept_live", None)
-        if known is not None and known[2] is not None and "parameters" not in fields:
-            made.__dict__["_kept_live"] = *known[:2], known[2].changed(**fields)
+        has_values, needs_conversation, readable = made.__dict__.pop("_live_facts", (False, False, None))
+        if readable is not None and "parameters" not in fields:
+            made.__dict__["_live_facts"] = has_values, needs_conversation, readable.changed(**fields)
         return made
 
 
@@ -394,8 +395,8 @@ def _essence(schema: Any) -> Any:
 
 def merged(first: Tool, second: Tool) -> Tool:
     """Return one tool for two of the same name, if they allow the same calls and do not disagree on what to run."""
-    runs = first.function is None or second.function is None or first.function == second.function
-    if first.fingerprint != second.fingerprint or not runs or dict(first.values) != dict(second.values):
+    run_the_same = first.function is None or second.function is None or first.function == second.function
+    if first.fingerprint != second.fingerprint or not run_the_same or dict(first.values) != dict(second.values):
         raise SchemaError(
             "two different tools have the same name",
             hint="rename one of them",

@@ -97,7 +97,7 @@ class SetFindings:
 
     def _apart(self, grammar: Grammar, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield the pairs of parameters that no call has."""
-        seen: list[set[str]] = []
+        seen: list[set[str]] = []  # the parameters of the calls found so far: a pair in one of them is settled
         for pair in combinations(names, 2):
             if any(call.issuperset(pair) for call in seen) or not self._may_compare():
                 continue

@@ -24,11 +24,7 @@ from toolgrammar.core.errors import (
     ToolGrammarError,
     UnknownToolError,
 )
-from toolgrammar.core.generation import (
-    PartialReader,
-    ToolsInPrompt,
-    check_tool_choice,
-)
+from toolgrammar.core.generation import PartialReader, ToolsInPrompt, check_tool_choice
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
 from toolgrammar.core.live import LiveSchema, LiveValues
@@ -137,13 +133,13 @@ class ToolSet(Execution):
         self._derived = Derived()
         self._messages: tuple[Message, ...] | None = None
         self._names_only = False  # arguments of calls do not matter
-        self._now: dict[str, Tool] | None = None
+        self._offered_cache: dict[str, Tool] | None = None  # of `_offered`
         self._context: Context | None = None
         self._policy: Any = None
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
-        self._now = None  # the tools without a grammar were in it
+        self._offered_cache = None  # the tools without a grammar were in it
         warn_of_skipped(skipped)
         self.skipped: tuple[ToolGrammarError, ...] = (*earlier, *skipped)
 
@@ -222,16 +218,17 @@ class ToolSet(Execution):
         if policy is self._policy:
             return self
 
-        def made() -> ToolSet:
+        def restrict() -> ToolSet:
             found = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
             found._policy = policy if self._policy is None else self._policy & policy
-            turn = self._reading()
+            turn = self._turn_with()
+            # What a tool may be called with in some conversation is known in that conversation only.
             allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]
             if len(allowed) < len(found):
                 found._tools = {tool.name: tool for tool in allowed}
             return found
 
-        restricted: Self = self._derived.get((policy, policy.hash), made)
+        restricted: Self = self._derived.get((policy, policy.hash), restrict)
         return restricted
 
     @property
@@ -263,7 +260,7 @@ class ToolSet(Execution):
 
     def _offered(self) -> dict[str, Tool]:
         """Return the tools that may be called now, by name, with the values and texts of the conversation."""
-        if self._now is None:
+        if self._offered_cache is None:
             found: dict[str, Tool] = {}
             for tool in self:
                 once = tool.name if self._policy is not None and not self._policy.may_repeat(tool.name) else None
@@ -272,10 +269,10 @@ class ToolSet(Execution):
                     found[tool.name] = tool
                     continue
                 bound = tool.changed(parameters=parameters)
-                if has_value(tool, bound, self._reading()):
+                if has_value(tool, bound, self._turn_with()):
                     found[tool.name] = bound
-            self._now = found
-        return self._now
+            self._offered_cache = found
+        return self._offered_cache
 
     def require_offered(self, choice: str) -> None:
         """Raise an error if a demanded call has no values in the conversation.
@@ -425,19 +422,20 @@ class ToolSet(Execution):
         if turn.tools:
             turn = turn.counted(min_calls, max_calls, distinct)
         other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
-        key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
+        # Schemas with dates that must be past or still to come are others each day.
         today = tuple(tool.of_today() for tool in turn.tools)
-        day = tuple(tool.fingerprint for tool in today) if today != turn.tools else None
-        key += (min_calls, max_calls, distinct, reasoning, day, other_spellings, marked)  # type: ignore[assignment]
+        dated = tuple(tool.fingerprint for tool in today) if today != turn.tools else None
+        turn_key = (tool_choice, parallel, tools.names, min_calls, max_calls, distinct, dated)
+        key = (wire, turn_key, whitespace, repr(schema), reasoning, other_spellings, marked)
 
-        def made() -> Grammar:
+        def make() -> Grammar:
             other = self._spellings(wire).of_tools(today) if other_spellings else None
-            spec = replace(turn, tools=today, other=other if other and other.rows else turn.other)
+            spec = replace(turn, tools=today, other=other if other and other.rows else None)
             if marked:
                 spec = replace(spec, is_marked=True, grammars=MARKED_GRAMMARS)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
 
-        grammar: Grammar = self._derived.get(key, made)
+        grammar: Grammar = self._derived.get(key, make)
         return grammar
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
@@ -447,7 +445,7 @@ class ToolSet(Execution):
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         self.require_offered(choice)
         most = self._max_calls if parallel else 1
-        turn = self._reading(tools, max_calls=most, response_schema=schema, whitespace=whitespace)
+        turn = self._turn_with(tools, max_calls=most, response_schema=schema, whitespace=whitespace)
         if choice == "none" or not tools:
             return replace(turn, tools=(), max_calls=0)
         if choice == "required":
@@ -456,7 +454,7 @@ class ToolSet(Execution):
             return turn
         return replace(turn, tools=(self._offered()[choice],), min_calls=1, max_calls=1, text=False)
 
-    def _reading(self, tools: tuple[Tool, ...] = (), **fields: Any) -> TurnSpec:
+    def _turn_with(self, tools: tuple[Tool, ...] = (), **fields: Any) -> TurnSpec:
         """Return a turn with some tools, whose schemas are read as this set reads them."""
         fields |= {"additional_properties": self._additional_properties, "strictness": self._strictness}
         return TurnSpec(tools, grammars=self._call_grammars, **fields)
@@ -464,11 +462,11 @@ class ToolSet(Execution):
     def _spellings(self, wire: WireFormat) -> OtherSpellings:
         """Return the spellings of other families beside a format: in the grammar and the parser, the same tools."""
 
-        def made() -> OtherSpellings:
+        def make() -> OtherSpellings:
             tools = tuple(tool.of_today() for tool in self._offered().values())
-            return OtherSpellings.beside(wire, self._reading(tools))
+            return OtherSpellings.beside(wire, self._turn_with(tools))
 
-        spellings: OtherSpellings = self._derived.get((OtherSpellings, wire), made)
+        spellings: OtherSpellings = self._derived.get((OtherSpellings, wire), make)
         return spellings
 
     def live_values(
@@ -677,7 +675,7 @@ class ToolSet(Execution):
         turn = replace(tools._turn("required", True, "flexible", None), property_order="any")
         turn = replace(turn, tools=tuple(tool.readable.of_today() for tool in turn.tools))
         grammar = wire.grammar(turn)
-        started = monotonic()
+        started = monotonic()  # one time for both searches
         repaired = repair_text(text, grammar, most=most, invent=invent, seconds=seconds)
         if (stricter := wire.stricter(text, repaired.text)) is not wire:
             left = max(seconds - (monotonic() - started), 0.0)
@@ -710,7 +708,9 @@ class ToolSet(Execution):
             LiveValuesError: a callable that gives live values failed.
             ToolCallError: the call was malformed as it was written.
         """
-        call = replace(as_call(call), arguments={}, raw="{}", error=None) if self._names_only else as_call(call)
+        call = as_call(call)
+        if self._names_only:
+            call = replace(call, arguments={}, raw="{}", error=None)
         if call.name not in self._tools and (call.name or call.fault is None):
             raise UnknownToolError.among(self.names, call.name)
         if call.error is not None and call.fault is not None:
@@ -821,12 +821,11 @@ class ToolSet(Execution):
         made = copy.copy(self)
         made._tools = {tool.name: tool for tool in tools}
         made._strictness = {name: value for name, value in self._strictness.items() if name in made._tools}
-        made._derived, made._now = Derived(), None
+        made._derived, made._offered_cache = Derived(), None
         return made
 
-    def _without_grammar(self) -> list[tuple[str, ToolGrammarError]]:
-        """Return each optional tool whose arguments have no grammar, and why."""
-        found: list[tuple[str, ToolGrammarError]] = []
+    def _without_grammar(self) -> Iterator[tuple[str, ToolGrammarError]]:
+        """Yield each optional tool whose arguments have no grammar, and why."""
         turn = self._turn("auto", True, "single", None)
         form = self._call_grammars.number(ToolSet)
         for tool in turn.tools:
@@ -835,8 +834,7 @@ class ToolSet(Execution):
                 try:
                     turn.part(dated, form, partial(turn.arguments, dated))
                 except (SchemaError, LimitError) as error:
-                    found.append((tool.name, with_tool(error, tool.name)))
-        return found
+                    yield tool.name, with_tool(error, tool.name)
 
     @property
     def _readable(self) -> tuple[Tool, ...]:
@@ -872,11 +870,11 @@ class ToolSet(Execution):
 
     def _respelled(self, call: ToolCall) -> ToolCall:
         """Return the valid call from which one differs by its spelling only, else the call itself."""
-        malformed = call.fault is not None
-        if malformed and ends_early(call.raw or ""):  # nobody knows the rest
+        is_malformed = call.fault is not None
+        if is_malformed and ends_early(call.raw or ""):  # nobody knows the rest
             return call
         try:
-            arguments = (call.raw or "") if malformed else dump_json(dict(call.arguments))
+            arguments = (call.raw or "") if is_malformed else dump_json(dict(call.arguments))
             text = f'[{{"name": {dump_json(call.name)}, "arguments": {arguments}}}]'
             message, repaired = self.repair(text, "json", most=SPELLING_ONLY)
         except (ToolGrammarError, ValueError, TypeError, RecursionError):
@@ -886,13 +884,13 @@ class ToolSet(Execution):
         return replace(message.tool_calls[0], id=call.id)
 
     def _checker(self, name: str) -> ArgumentChecker:
-        def made() -> ArgumentChecker:
+        def make() -> ArgumentChecker:
             from .argument_checker import ArgumentChecker
 
             tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
             return ArgumentChecker(tool, additional_properties=self._is_open(name))
 
-        checker: ArgumentChecker = self._derived.get(name, made)
+        checker: ArgumentChecker = self._derived.get(name, make)
         return checker
 
     def _is_open(self, name: str) -> bool:

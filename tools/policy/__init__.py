@@ -3,6 +3,10 @@
 `Policy` is read from Python data or a file (`notation.py`), and compiled to keywords that tool sets have already
 (`compiled.py`): ``x-seen``, ``x-copied``, lists of values and narrower schemas. So masks, checks of calls, adapters and
 the server enforce it as they enforce these. `origins.py` says of a finished call where each of its values comes from.
+
+A *rule* of an argument lists the *sources* from which its value may come; one of them suffices. A *layer* has the rules
+of all tools for one role, and of several layers (``policy & other``) all hold. *Steps* are the names that lead from the
+arguments of a call to a value in them; ``*`` is each item of a list, or each other member of an object.
 """
 
 from __future__ import annotations

@@ -16,7 +16,12 @@ from .notation import Field, Layer, Rule, Source, ToolRule
 #: Marks a field of an output schema whose values are not trusted (false) or are (true).
 TRUSTED = "x-trusted"
 
+#: Maximum number of references and combined schemas between a schema and one of the same value: they may be recursive.
+MAX_DEPTH = 64
+
+#: Keywords that list schemas of the same value.
 _SAME = ("allOf", "anyOf", "oneOf")
+
 #: What a rule of origins does not restrict: these carry no text.
 _NO_TEXT = {"type": ["boolean", "null"]}
 
@@ -35,8 +40,8 @@ def restricted(
     Raises:
         PolicyError: a rule is for an argument that the tool does not have.
     """
-    made = _Compiler(tool, results)
-    parts = [part for rule, layer in rules if (part := made.arguments(rule, layer)) is not True]
+    compiler = _Compiler(tool, results)
+    parts = [part for rule, layer in rules if (part := compiler.arguments(rule, layer)) is not True]
     if not parts:
         return tool
     # The closed reading of the parameters is written out, since members that a condition names are not theirs. A double
@@ -44,12 +49,12 @@ def restricted(
     own = tool.parameters if is_open else _object(close_objects(tool.parameters))
     conditions = [{"not": {"not": part}} for part in parts]
     parameters = {**own, "allOf": [*own.get("allOf", ()), *conditions]}
-    if "unevaluatedProperties" in own:
+    if "unevaluatedProperties" in own:  # it would count the members of the conditions, too: put it apart from them
         whole = {key: value for key, value in own.items() if key not in KEYWORDS.definitions}
         parameters = {key: value for key, value in own.items() if key in ("type", *KEYWORDS.definitions)}
         parameters["allOf"] = [whole, *conditions]
-    if made.definitions:
-        parameters["$defs"] = {**own.get("$defs", {}), **made.definitions}
+    if compiler.definitions:
+        parameters["$defs"] = {**own.get("$defs", {}), **compiler.definitions}
     return tool.restricted(parameters)
 
 
@@ -75,7 +80,7 @@ class _Compiler:
     def arguments(self, rule: ToolRule, layer: Layer) -> Any:
         """Return the schema of the arguments that a rule allows; True: any."""
         for steps in rule.arguments:
-            if not any(True for _ in parts_at(self._tool.parameters, self._tool.parameters, steps)):
+            if not has_value_at(self._tool.parameters, self._tool.parameters, steps):
                 known = ", ".join(self._tool.parameters.get("properties", {})) or "none"
                 raise PolicyError(
                     f"the tool has no argument {to_pointer(steps)}",
@@ -107,8 +112,9 @@ class _Compiler:
         options = [self._source(source, layer) for source in rule]
         if not any(source.is_in_parts for source in rule):
             return {"anyOf": options}
+        # Lists and objects of allowed values are allowed, at any depth: a recursive definition.
         name = f"{self._prefix}{len(self.definitions)}"
-        self.definitions[name] = True  # the place is taken
+        self.definitions[name] = True  # so that those of its sources get other names
         itself = {"$ref": f"#/$defs/{name}"}
         names = {"enum": self._declared_names()}
         in_parts: list[Any] = [{"type": "array", "items": itself}]
@@ -131,9 +137,10 @@ class _Compiler:
         if source.values is not None:
             parts.append({"enum": list(source.values)})
         if source.schema is not True:
-            is_own = isinstance(source.schema, Mapping) and '"$ref"' in dump_json(source.schema)
-            own = {"$id": f"urn:toolgrammar:{self._prefix}{len(self.definitions)}", **source.schema} if is_own else None
-            parts.append(source.schema if own is None else self._shared(own))
+            schema = source.schema
+            if isinstance(schema, Mapping) and '"$ref"' in dump_json(schema):  # its references lead into itself
+                schema = self._shared({"$id": f"urn:toolgrammar:{self._prefix}{len(self.definitions)}", **schema})
+            parts.append(schema)
         return parts[0] if len(parts) == 1 else {"allOf": parts}
 
     def _fields(self, fields: Iterable[Field], layer: Layer, keyword: str, more: Mapping[str, Any]) -> Any:
@@ -145,7 +152,7 @@ class _Compiler:
         return marks[0] if len(marks) == 1 else {"anyOf": marks}
 
     def _shared(self, schema: Any) -> Any:
-        """Return a reference to a definition."""
+        """Return a reference to a definition of a schema, one for equal schemas."""
         name = next((name for name, known in self.definitions.items() if known == schema), None)
         if name is None:
             name = f"{self._prefix}{len(self.definitions)}"
@@ -177,6 +184,7 @@ def untrusted(tool: str, layer: Layer, results: Mapping[str, Any]) -> list[str]:
 
 
 def _is_named(pointer: str, name: str) -> bool:
+    """Return True if a field of a policy (``Field.name``) names the values at a pointer."""
     return name in ("**", pointer) or (name[0] != "/" and pointer.endswith("/" + name.replace(".", "/")))
 
 
@@ -203,36 +211,24 @@ def same_value(schema: Mapping[str, Any], root: Any) -> list[Any]:
     return [*found, *(inner for key in _SAME for inner in schema.get(key, ()))]
 
 
-def parts_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -> Iterator[Any]:
-    """Yield the schemas that a schema has for the values some steps below it (``*``: an item, or any member)."""
+def has_value_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -> bool:
+    """Return True if values of a schema have some value at these steps, as far as the schema says."""
+    if not steps:
+        return True
     if not isinstance(schema, Mapping):
-        if schema is True or not steps:
-            yield schema
-        return
-    if not steps:
-        yield schema
-    if depth < 64:
-        for inner in same_value(schema, root):
-            if steps or "$ref" in schema:
-                yield from parts_at(inner, root, steps, depth + 1)
-    if not steps:
-        return
+        return schema is True
+    if depth < MAX_DEPTH and any(has_value_at(inner, root, steps, depth + 1) for inner in same_value(schema, root)):
+        return True
     step, rest = steps[0], steps[1:]
     properties = schema.get("properties", {})
-    named = list(properties.values()) if step == "*" else [properties[step]] if step in properties else []
-    named += (schema.get("patternProperties") or {}).values()
+    below = list(properties.values()) if step == "*" else [properties[step]] if step in properties else []
+    below += (schema.get("patternProperties") or {}).values()
     if step == "*":
-        named += [
-            *schema.get("prefixItems", ()),
-            *(schema[key] for key in ("items", "unevaluatedItems") if key in schema),
-        ]
+        below += schema.get("prefixItems", ())
+        below += [schema[key] for key in ("items", "unevaluatedItems") if key in schema]
     if not properties:  # a map; without a word of its members, they are any
-        named += [schema[key] for key in ("additionalProperties", "unevaluatedProperties") if key in schema]
-        if (
-            not named
-            and schema.get("type", "object") == "object"
-            and not any(key in schema for key in (*_SAME, "$ref"))
-        ):
-            named.append(True)
-    for inner in named:
-        yield from parts_at(inner, root, rest, depth + 1)
+        below += [schema[key] for key in ("additionalProperties", "unevaluatedProperties") if key in schema]
+        says_nothing = not below and not any(key in schema for key in (*_SAME, "$ref"))
+        if says_nothing and schema.get("type", "object") == "object":
+            return True
+    return any(has_value_at(inner, root, rest, depth + 1) for inner in below)

@@ -16,7 +16,7 @@ from typing_extensions import is_typeddict
 from toolgrammar.core.json import to_pointer
 
 from ..tool import Tool
-from .compiled import parts_at, same_value
+from .compiled import has_value_at, same_value
 from .notation import Field, Layer, Source, ToolRule
 
 #: The keyword that names the type of a string or number; else the name of its definition does, or its title.
@@ -86,7 +86,7 @@ def _of_arguments(tool: Tool) -> Iterator[_Typed]:
     hints = _hints(tool.function)
     for name in tool.parameters.get("properties", {}):
         for found in _in_annotation(hints.get(name), (name,), ("*",)):
-            if any(True for _ in parts_at(tool.parameters, tool.parameters, found.steps)):
+            if has_value_at(tool.parameters, tool.parameters, found.steps):
                 yield found
     yield from _in_schema(tool.parameters, ("*",))
 

@@ -63,8 +63,9 @@ class OriginsOf:
         for pointer, value, rules in _ruled(arguments, "", rule.arguments):
             for each in rules:
                 for at, origins in self._of_value(value, pointer, each, names).items():
-                    # of rules of an argument and of what is around it, all hold
-                    found[at] = () if found.get(at) == () else (*found.get(at, ()), *origins) if origins else ()
+                    # The rules of an argument and of what is around it all hold: each has to give an origin.
+                    is_refused = found.get(at) == () or not origins
+                    found[at] = () if is_refused else (*found.get(at, ()), *origins)
             if not rules:
                 found.setdefault(pointer, (Origin("ask" if rule.asks else "free"),))
         return found
@@ -78,12 +79,11 @@ class OriginsOf:
             rule: the sources that it may have.
             names: names of members that the schema declares; others have origins of their own.
         """
-        parts = isinstance(value, (Mapping, list, tuple)) and any(source.is_in_parts for source in rule)
-        wanted = [
-            source for source in rule if not (parts and source.is_open)
-        ]  # of parts, a person sees the unknown one
+        has_parts = isinstance(value, (Mapping, list, tuple)) and any(source.is_in_parts for source in rule)
+        # An open source (a person, say) is asked for the parts that no other source has, not for the whole.
+        wanted = [source for source in rule if not (has_parts and source.is_open)]
         here = tuple(origin for source in wanted for origin in self._of_source(value, source))
-        if here or not parts:
+        if here or not has_parts:
             if not here and (value is None or isinstance(value, bool)) and any(source.has_origin for source in rule):
                 here = (Origin("free"),)
             return {pointer: here}
@@ -111,8 +111,8 @@ class OriginsOf:
                 for each in Seen.fields(self._messages, field.name, field.tool, without):
                     if _is_one_of(value, each.forms) if kind == "seen" else _is_copy(value, each.value):
                         found.append(Origin(kind, each.index, each.pointer, field.tool))
-        asked = (source.user is not None) + bool(source.seen) + bool(source.copied)
-        if len({origin.source for origin in found}) < asked:
+        kinds = (source.user is not None) + bool(source.seen) + bool(source.copied)
+        if len({origin.source for origin in found}) < kinds:  # all that a source names holds together
             return ()
         return tuple(found) or (Origin("values" if source.values is not None else "schema"),)
 

@@ -39,7 +39,7 @@ class Policy:
         self._layers: dict[str, tuple[Layer, ...]] = {name: (layer,) for name, layer in roles_of(data).items()}
         text = json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
         #: SHA-256 of the data and the chosen role, in hexadecimal digits.
-        self.hash = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        self.hash = _sha256(text)
         if role is not None:
             self.__dict__ |= self.role(role).__dict__
 
@@ -62,10 +62,8 @@ class Policy:
             free: arguments that are left as they are: ``"tool.argument"``, or ``"tool"`` for all of one.
         """
         layer = grounded_layer(tuple(tools), free)
-        made = cls({"tools": {}})._copy({"": (layer,)})
         rules = {name: sorted(map(str, rule.arguments)) for name, rule in layer.tools.items() if rule is not None}
-        made.hash = hashlib.sha256(json.dumps(["grounded", rules]).encode("utf-8", "surrogatepass")).hexdigest()
-        return made
+        return cls._with({"": (layer,)}, json.dumps(["grounded", rules]))
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -81,32 +79,25 @@ class Policy:
         layers = self._layers.get(name, self._layers.get(""))
         if layers is None:
             raise PolicyError(f"unknown role {name!r}", hint=f"the roles are {', '.join(self._layers)}")
-        made = self._copy({"": layers})
-        made.hash = hashlib.sha256(f"{self.hash} {name}".encode("utf-8", "surrogatepass")).hexdigest()
-        return made
+        return self._with({"": layers}, f"{self.hash} {name}")
 
     def __and__(self, other: Policy) -> Policy:
         """Return the policy that allows what both allow; roles that only one of them has are left out."""
         if not isinstance(other, Policy):
             return NotImplemented
+        # A policy without roles (its only one has no name) is for each role of the other.
         names = (self._layers if "" not in self._layers else other._layers).keys()
-        both = {
-            name: (
-                *self._layers.get(name, self._layers.get("", ())),
-                *other._layers.get(name, other._layers.get("", ())),
-            )
-            for name in names
-            if {name, ""} & self._layers.keys() and {name, ""} & other._layers.keys()
-        }
+        pairs = {name: [each._layers.get(name, each._layers.get("", ())) for each in (self, other)] for name in names}
+        both = {name: (*one, *two) for name, (one, two) in pairs.items() if one and two}
         if not both:
             raise PolicyError("the two policies have no role in common", hint="choose one of each: policy.role(name)")
-        made = self._copy(both)
-        made.hash = hashlib.sha256(f"{self.hash}&{other.hash}".encode()).hexdigest()
-        return made
+        return self._with(both, f"{self.hash}&{other.hash}")
 
-    def _copy(self, layers: dict[str, tuple[Layer, ...]]) -> Policy:
-        made = object.__new__(type(self))
-        made._layers = layers
+    @classmethod
+    def _with(cls, layers: dict[str, tuple[Layer, ...]], identity: str) -> Policy:
+        """Return the policy of some layers, by role; equal identities, equal policies."""
+        made = object.__new__(cls)
+        made._layers, made.hash = layers, _sha256(identity)
         return made
 
     @property
@@ -215,6 +206,10 @@ class Policy:
         return f"Policy({', '.join(filter(None, self._layers)) or 'of one role'}, {self.hash[:12]})"
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _yaml(text: str) -> Any:
     try:
         import yaml  # type: ignore[import-untyped]
@@ -225,7 +220,7 @@ def _yaml(text: str) -> Any:
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            _once((key.value, f" in line {key.start_mark.line + 1}") for key, _ in node.value)
+            _refuse_repeated((key.value, f" in line {key.start_mark.line + 1}") for key, _ in node.value)
             return super().construct_mapping(node, deep)
 
     try:
@@ -234,11 +229,11 @@ def _yaml(text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _once(names: Iterable[tuple[Any, str]]) -> None:
+def _refuse_repeated(names: Iterable[tuple[Any, str]]) -> None:
     """Raise an error for a member that an object has twice: the first rule would be lost in silence.
 
     Args:
-        names: of the members, each with its place in words.
+        names: of the members, each with words for its place.
     """
     seen = set()
     for name, place in names:
@@ -248,7 +243,8 @@ def _once(names: Iterable[tuple[Any, str]]) -> None:
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _once((name, "") for name, _ in pairs)
+    """Return the members of a JSON object, none of which may be there twice."""
+    _refuse_repeated((name, "") for name, _ in pairs)
     return dict(pairs)
 
 

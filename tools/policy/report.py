@@ -50,17 +50,17 @@ def reach_of(policy: Any, tools: Any) -> list[Reach]:
         rules = policy.rules(tool.name) or []
         if any(rule.asks for rule, _ in rules):
             rows.append(Reach(tool.name, "", ("a person confirms the call",)))
-        found = list(_arguments(tool.parameters, tool.parameters, (), 0))
-        for steps, schema in found or [((), {})]:
-            said = [named for rule, _ in rules if (named := _rules_at(rule.arguments, steps))]
-            by_rule = tuple(" and ".join(map(_shown, each)) for each in said)
+        arguments = list(_arguments(tool.parameters, tool.parameters, (), 0))
+        if not arguments:
+            rows.append(Reach(tool.name, "", ("no arguments",)))
+        for steps, schema in arguments:
+            by_layer = [found for rule, _ in rules if (found := _rules_at(rule.arguments, steps))]
+            by_rule = tuple(" and ".join(map(_shown, each)) for each in by_layer)
             by_schema = _by_schema(schema)
             is_finite = by_schema is not None and by_schema.startswith(_FINITE)
-            is_open = not is_finite and all(any(_is_open(rule) for rule in each) for each in said or [[OPEN]])
+            is_open = not is_finite and all(any(map(_is_open, each)) for each in by_layer or [[OPEN]])
             shown = (*by_rule, *(() if by_schema is None and by_rule else (by_schema or "free text",)))
-            rows.append(
-                Reach(tool.name, to_pointer(steps), shown if found else ("no arguments",), is_open and bool(found))
-            )
+            rows.append(Reach(tool.name, to_pointer(steps), shown, is_open))
     return sorted(rows, key=lambda row: not row.is_open)
 
 
@@ -69,6 +69,7 @@ _FINITE = ("one of", "true or false")
 
 
 def _is_open(rule: Rule) -> bool:
+    """Return True if a rule has a source that takes each value, without a person's word."""
     return any(source.is_open and not source.asks for source in rule)
 
 
