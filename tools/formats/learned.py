@@ -32,8 +32,10 @@ SHAPES: tuple[TemplateFormat, ...] = (
     PythonicCalls(name="template", call="$name($args)", triggers=()),
 )
 
+_PROBED = "probe_alpha"  # the tool of the turn ``one``, whose arguments are {"word": "Qaz7", "count": 31}
+
 _MARKER = re.compile(r"\s*(<[^<>]+>|\[[A-Z_/]+\]|[\w:]+(?=\[))")
-_ID = "\U000f0e1d"
+_ID = "\U000f0e1d"  # stands for the id of a call in the turns: a character for private use
 
 
 def learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> WireFormat | None:
@@ -166,7 +168,7 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         turns: what the template writes for each probe: ``one`` call, ``two`` calls, ``text`` and a call.
     """
     one = turns["one"].strip()
-    first = _span(one, "probe_alpha", 0)
+    first = _span(one, _PROBED, 0)
     if first is None:
         return
     head, middle, tail = one[: first[0]], one[first[1] : first[2]], one[first[3] :]
@@ -177,11 +179,12 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
     between = None
     if "two" in turns:
         two = turns["two"].strip()
-        again = _span(two, "probe_alpha", 0)
+        again = _span(two, _PROBED, 0)
         second = again and _span(two, "probe_beta", again[3])
         if not again or not second:
             return
-        between = two[again[3] : second[0] - (name == "$quoted")]
+        opening_quote = 1 if name == "$quoted" else 0
+        between = two[again[3] : second[0] - opening_quote]
     for begin, front, back, separator, finish in _divided(head, tail, between):
         call = f"{front}{name}{middle}$args{back}".replace(_ID, "$id")
         wire = with_markup(base, begin, call, separator, finish, between is not None)
@@ -210,18 +213,29 @@ def _span(body: str, name: str, start: int) -> tuple[int, int, int, int] | None:
 
 
 def _divided(head: str, tail: str, between: str | None) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield begin, the text of a call before its name and after its arguments, separator and finish."""
+    """Yield begin, the text of a call before its name and after its arguments, separator and finish.
+
+    What the beginning of a turn and the text between two calls end with is of each call; so is what the end of a turn
+    and the text between two calls begin with. Both are divided where a marker begins or ends:
+    ``"<calls><f>", "</f></calls>", "</f>, <f>" -> "<calls>", "<f>", "</f>", ", ", "</calls>"``.
+
+    Args:
+        head: the text of a turn before the name of its first call.
+        tail: the text after the arguments of its last call.
+        between: the text from the arguments of one call to the name of the next; None: there is one call in a turn.
+    """
     if between is None:
         yield "", head, tail, "", ""
         return
-    fronts = (
+    common = (
         size for size in range(min(len(head), len(between)), -1, -1) if between.endswith(head[len(head) - size :])
     )
-    same = next(size for size in fronts if size in (0, len(head)) or head[len(head) - size] in "<[{ \n")
-    front, rest = head[len(head) - same :], between[: len(between) - same]
-    backs = (size for size in range(min(len(tail), len(rest)), -1, -1) if rest.startswith(tail[:size]))
-    size = next(size for size in backs if size in (0, len(tail)) or tail[size - 1] in ">]}) \n`")
-    yield head[: len(head) - same], front, tail[:size], rest[size:], tail[size:]
+    size = next(size for size in common if size in (0, len(head)) or head[len(head) - size] in "<[{ \n")
+    begin, front = head[: len(head) - size], head[len(head) - size :]
+    between = between[: len(between) - size]
+    common = (size for size in range(min(len(tail), len(between)), -1, -1) if between.startswith(tail[:size]))
+    size = next(size for size in common if size in (0, len(tail)) or tail[size - 1] in ">]}) \n`")
+    yield begin, front, tail[:size], between[size:], tail[size:]
 
 
 def with_markup(
@@ -286,21 +300,21 @@ def _xml(base: XmlCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
 
     The probe has the arguments ``word`` ("Qaz7") and ``count`` (31): what stands between them is the markup."""
     one = turns["one"].strip()
-    at = one.rfind("probe_alpha", 0, one.find("word"))
-    key, value = one.find("word", at + 11), one.find("Qaz7")
-    if at < 0 or not at < key < value:
+    at = one.rfind(_PROBED, 0, one.find("word"))
+    if at < 0:
         return
-    key2 = one.find("count", value)
-    value2 = one.find("31", key2)
-    if key2 < 0 or value2 < 0:
+    head = one[:at].replace(_PROBED, "$name")
+    first, _, rest = one[at + len(_PROBED) :].partition("word")
+    inside, _, rest = rest.partition("Qaz7")
+    join, _, rest = rest.partition("count")
+    inside_of_number, is_there, last = rest.partition("31")
+    if not is_there:
         return
-    head, first = one[:at].replace("probe_alpha", "$name"), one[at + 11 : key]
-    inside, join = one[key + 4 : value], one[value + 4 : key2]
-    inside2, last = one[key2 + 5 : value2], one[value2 + 2 :]
-    if inside != inside2:  # perhaps a mark of raw strings
-        if inside.replace("true", "$raw") != inside2.replace("false", "$raw"):
+    if inside != inside_of_number:  # perhaps a mark of raw strings
+        if inside.replace("true", "$raw") != inside_of_number.replace("false", "$raw"):
             return
         inside = inside.replace("true", "$raw")
+    # The markup before an argument is what the texts before the first and before the second one end with.
     limit = min(len(first), len(join))
     same = next((size for size in range(limit, -1, -1) if first.endswith(join[len(join) - size :])), 0)
     starts = [size for size in range(same, 0, -1) if join[len(join) - size] in "<[] \n"]
@@ -328,7 +342,7 @@ def _xml_divided(
         between = None
         if "two" in turns:
             two = turns["two"].strip()
-            begin = two.find("31") + 2
+            begin = two.find("31") + len("31")
             end = two.rfind("probe_beta", 0, two.find("word", begin))
             between = two[begin:end][len(after) :].replace("probe_beta", "$name")
         more: dict[str, Any] = {"parameter": f"{before}$key{inside}$value{after}", "gap": gap}
@@ -352,7 +366,7 @@ def parameter_pattern(before: str, inside: str) -> str:
 def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
     """Yield formats in which a call is ``name(argument=value)``, from turns as `_json` takes them."""
     one = turns["one"].strip()
-    at = one.find("probe_alpha(")
+    at = one.find(f"{_PROBED}(")
     end = one.find(")", at)
     if at < 0 or end < 0 or "=" not in one[at:end]:
         return
@@ -361,7 +375,7 @@ def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateForm
     gap = joined[1] if joined else base.gap
     if "two" in turns:
         two = turns["two"].strip()
-        first = two.find(")", two.find("probe_alpha("))
+        first = two.find(")", two.find(f"{_PROBED}("))
         between = two[first + 1 : two.find("probe_beta(")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
         wire = with_markup(

@@ -105,8 +105,8 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         except Exception:  # likewise
             return None
 
-    spoken = written("Saying this.", ())
-    after = spoken.rpartition("Saying this.")[2] if spoken else ""
+    spoken = written("Saying this.", ()) or ""
+    after = spoken.rpartition("Saying this.")[2]
     found: dict[str, str] = {}
     for name, (text, calls) in TURNS.items():
         if name == "after" or (text and shape.text != "beside") or (len(calls) > 1 and not shape.several):
@@ -114,25 +114,30 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         whole = written(text, calls)
         if whole is None:
             continue
-        body = _end(_begin(whole, prompt, spoken or "", calls[0].name), after, ends)
+        body = _end(_begin(whole, prompt, spoken, calls[0].name), after, ends)
         if all(name in body for call in calls for name in (call.name, *call.arguments)) and text in body:
             found[name] = body
     if "one" not in found:
         return None
-    if "text" in found:  # text in a turn of its own, or after the calls, is not before calls
-        said, bare = TURNS["text"][0], found["one"].strip()
-        body = found["text"].rstrip()
-        if body.strip().startswith(bare) and body.strip()[len(bare) :].strip() == said:
-            found["after"] = found["text"]
-        if not body.endswith(bare) or body[: len(body) - len(bare)].strip() != said:
-            del found["text"]
+    _place_text(found)
     (turn,) = shaped([Message("assistant", "", tool_calls=(_FLAT,))], shape)
     second = shaped([Message("assistant", "", tool_calls=(_FLAT, _SECOND))], shape)[-1]
     ids = turn["tool_calls"][0]["id"], second["tool_calls"][-1]["id"]
     whole = written("", (_FLAT,), "Thinking so.") or ""
     begun = prompt.rpartition("Question.")[2]
     thinking = _thinking(whole.rpartition("Question.")[2], begun, found["one"])
-    return Probe(found, ids, thinking, _around_text(spoken or "", prompt, ends))
+    return Probe(found, ids, thinking, _around_text(spoken, prompt, ends))
+
+
+def _place_text(found: dict[str, str]) -> None:
+    """Leave the turn ``text`` only if it has the text before the call; it is ``after`` if the call comes first."""
+    if "text" not in found:
+        return
+    said, call, body = TURNS["text"][0], found["one"].strip(), found["text"].strip()
+    if body.startswith(call) and body.removeprefix(call).strip() == said:
+        found["after"] = found["text"]
+    if not body.endswith(call) or body.removesuffix(call).strip() != said:
+        del found["text"]
 
 
 #: Control tokens, with nothing between them.
@@ -177,7 +182,11 @@ def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
 def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
     """Return the text of a conversation after the prompt of its last turn, without reasoning.
 
-    ``spoken`` is the same conversation with a turn of text.
+    Args:
+        whole: the conversation, with the turn.
+        prompt: the conversation up to the turn, as a model is asked for it.
+        spoken: the same conversation with a turn of text.
+        name: of the tool that is called first.
     """
     rest = "Question." + prompt.rpartition("Question.")[2]
     begun = whole.rfind(rest)
@@ -209,17 +218,23 @@ def _answer(body: str, name: str) -> str:
 
 
 def _end(body: str, after: str, ends: Sequence[str]) -> str:
-    """Return a turn without the markup that ends it."""
-    same = 0
-    while same < min(len(after), len(body)) and body[-1 - same] == after[-1 - same]:
-        same += 1
-    tail = body[len(body) - same :]
-    starts = [at for at, char in enumerate(tail) if char in "<[" + _END]
-    if starts and same:
-        whole = len(body) - same
+    """Return a turn without the markup that ends it.
+
+    Args:
+        body: the turn.
+        after: what follows the text in a turn of text: what both end with ends a turn.
+        ends: tokens that may end a turn.
+    """
+    common = len(body)
+    for char, ending in zip(reversed(body), reversed(after), strict=False):
+        if char != ending:
+            break
+        common -= 1
+    starts = [at for at, char in enumerate(body[common:], common) if char in "<[" + _END]
+    if starts:
         # A word between two control tokens belongs to both: the end begins after it.
-        inside = len(starts) > 1 and re.search(r"<\|[^<>]*>[a-z_]+$", body[: whole + starts[0]]) is not None
-        body = body[: whole + starts[inside]]
+        is_inside = len(starts) > 1 and re.search(r"<\|[^<>]*>[a-z_]+$", body[: starts[0]]) is not None
+        body = body[: starts[1] if is_inside else starts[0]]
     last = max(body.rfind(word) for word in _LAST)
     cuts = [at for mark in (*ends, _END) if (at := body.find(mark, last)) >= 0]
     cuts += [match.start() for match in _EOS.finditer(body, last)][:1]

@@ -381,10 +381,10 @@ class _Document:
         version, swagger = document.get("openapi"), document.get("swagger")
         if isinstance(version, str) and version.startswith("3."):
             self.swagger = False
-            self.siblings = not version.startswith("3.0")  # before 3.1 nothing beside a $ref counts
+            self.reads_beside_ref = not version.startswith("3.0")  # before 3.1 nothing beside a $ref counts
         elif str(swagger) in ("2.0", "2"):
             self.swagger = True
-            self.siblings = False
+            self.reads_beside_ref = False
         else:
             raise SchemaError(
                 f"not a document of OpenAPI 3 or Swagger 2: openapi is {version!r}, swagger is {swagger!r}",
@@ -509,7 +509,7 @@ class _Document:
             if isinstance(part.get("$ref"), str):
                 references[part["$ref"]] = None
                 result["$ref"] = f"#/$defs/{escape(self._name(part['$ref']))}"
-                if not self.siblings:
+                if not self.reads_beside_ref:
                     return result
             unsent = unsent | self._unsent(part, pointer)
             for key, value in part.items():

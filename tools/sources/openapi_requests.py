@@ -178,13 +178,13 @@ class Request:
         """Return one segment of the path, with the values of its variables."""
         names = _VARIABLE.findall(template)
         text = _VARIABLE.sub(lambda match: written.get(match[1], match[0]), template)
-        empty = next((name for name in names if not written.get(name, "x")), names[0] if names else None)
-        if empty is not None and (text in (".", "..") or not written.get(empty, "x")):
-            key = next(
-                parameter.key for parameter in self.parameters if (parameter.name, parameter.place) == (empty, "path")
-            )
+        wrong = [name for name in names if written.get(name) == ""]
+        if text in (".", ".."):  # it would lead out of the path: "/a/.." is "/"
+            wrong += names
+        if wrong:
+            key = next(each.key for each in self.parameters if (each.name, each.place) == (wrong[0], "path"))
             raise InvalidArgumentsError(
-                f"{written.get(empty, '')!r} cannot be a part of a path",
+                f"{written.get(wrong[0], '')!r} cannot be a part of a path",
                 hint="give another value",
                 place=Place(tool=self.tool, pointer="/" + escape(key)),
             )

@@ -3,8 +3,7 @@
 The schema of each parameter:
 
 * annotated: the schema that Pydantic generates for the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses,
-models,
-  ``Optional``, ``Annotated[..., Field(...)]``); with a default it is optional, and the default is in the schema;
+  models, ``Optional``, ``Annotated[..., Field(...)]``); a parameter with a default is optional, and its schema has it;
 * not annotated: any JSON value is acceptable;
 * ``*items: T``: an array of ``T``, which may be left out;
 * ``**options: Unpack[SomeTypedDict]``: one parameter for each key;
@@ -33,6 +32,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaWarningKind
 
 from toolgrammar.core.errors import InvalidArgumentsError, Place, SchemaError
+from toolgrammar.core.errors import first_line as first_line_of
 from toolgrammar.core.schema import PydanticJsonSchema
 
 from ..dialects import is_finite
@@ -368,33 +368,43 @@ class _Binder:
     def __call__(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return decoded arguments as positional and keyword arguments of the function's own types; defaults stay the
         function's."""
-        rest = _of_kind(self.signature, inspect.Parameter.VAR_POSITIONAL)
-        more = _of_kind(self.signature, inspect.Parameter.VAR_KEYWORD)
-        given = dict(arguments)
-        if more in self.parameters:
-            named = [info.alias for name, info in self.model.model_fields.items() if info.alias != more]
-            given = {key: given[key] for key in named if key in given}
-            given[more] = {key: value for key, value in arguments.items() if key not in given}
-        try:
-            value = self.model.model_validate_json(json.dumps(given))
-        except ValidationError as error:
-            raise arguments_error(error, self.tool, more if more in self.parameters else None) from error
-        except Exception as error:  # types may have code of their own for this
-            raise not_built(error, self.tool) from error
-        values = {
-            name: getattr(value, f"p{i}")
-            for i, (name, parameter) in enumerate(self.parameters.items())
-            # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
-            if f"p{i}" in value.model_fields_set or parameter.default is parameter.empty or _is_field(parameter.default)
-        }
-        others = values.pop(rest, None) or ()
-        further = values.pop(more, None) or {}
+        values = self._decoded(arguments)
+        items = values.pop(_of_kind(self.signature, inspect.Parameter.VAR_POSITIONAL), None) or ()
+        options = values.pop(_of_kind(self.signature, inspect.Parameter.VAR_KEYWORD), None) or {}
         ordered = [one for one in self.signature.parameters.values() if one.kind in _POSITIONAL]
         # All before one that has no name must be given by position, if need be with their defaults.
         nameless = [i for i, one in enumerate(ordered, 1) if one.kind is one.POSITIONAL_ONLY and one.name in values]
-        count = len(ordered) if others else max(nameless, default=0)
+        count = len(ordered) if items else max(nameless, default=0)
         positional = [values.pop(one.name) if one.name in values else one.default for one in ordered[:count]]
-        return [*positional, *others], {**values, **further}
+        return [*positional, *items], {**values, **options}
+
+    def _decoded(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the parameters that a call has; those of ``*items`` and ``**options`` under their names.
+
+        Raises:
+            InvalidArgumentsError: a type does not take its value.
+        """
+        given = dict(arguments)
+        options = _of_kind(self.signature, inspect.Parameter.VAR_KEYWORD)
+        has_options = options in self.parameters  # the call has them beside the other arguments, the model in a field
+        if has_options:
+            named = [info.alias for info in self.model.model_fields.values() if info.alias != options]
+            given = {key: given[key] for key in named if key in given}
+            given[options] = {key: value for key, value in arguments.items() if key not in given}
+        try:
+            value = self.model.model_validate_json(json.dumps(given))
+        except ValidationError as error:
+            raise arguments_error(error, self.tool, options if has_options else None) from error
+        except Exception as error:  # types may have code of their own for this
+            raise not_built(error, self.tool) from error
+        return {
+            name: getattr(value, f"p{i}")
+            for i, (name, parameter) in enumerate(self.parameters.items())
+            # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
+            if f"p{i}" in value.model_fields_set
+            or parameter.default is parameter.empty
+            or isinstance(parameter.default, FieldInfo)
+        }
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Binder:
         return self
@@ -407,10 +417,6 @@ def _binder_of(function: Callable[..., Any], name: str) -> Any:
     return tool_from_function(function, name=name).binder
 
 
-def _is_field(default: Any) -> bool:
-    return isinstance(default, FieldInfo)
-
-
 def arguments_error(error: ValidationError, tool: str, more: str | None = None) -> InvalidArgumentsError:
     """Return Pydantic's validation error as ours: all problems in the message, the first one's place.
 
@@ -420,8 +426,9 @@ def arguments_error(error: ValidationError, tool: str, more: str | None = None) 
         more: the field of undeclared members; it is not part of a location.
     """
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    ways = [problem["loc"] for problem in problems]
-    pointers = ["".join(f"/{part}" for part in (way[1:] if way[:1] == (more,) else way)) for way in ways]
+    locations = [problem["loc"] for problem in problems]
+    steps = (location[1:] if location[:1] == (more,) else location for location in locations)
+    pointers = ["".join(f"/{step}" for step in each) for each in steps]
     text = "; ".join(
         f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems, strict=True)
     )
@@ -438,6 +445,5 @@ def not_built(error: Exception, tool: str) -> InvalidArgumentsError:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an exception says, or its type, without advice of Pydantic."""
-    lines = str(error).strip().splitlines()
-    return lines[0].partition(". Set `arbitrary_types_allowed")[0] if lines else type(error).__name__
+    """Return the first line of what an exception says, without advice of Pydantic."""
+    return first_line_of(error).partition(". Set `arbitrary_types_allowed")[0]

@@ -32,7 +32,7 @@ MAX_UNREAD = 10
 
 #: What dicts that caused no warning were read as, by their data: agents give the same tools with every request.
 _KNOWN: TextMemo[bytes] = TextMemo(4_096)
-#: Another object after each warning.
+#: One object, another one after each warning, by which `recognise` knows if a dict caused some.
 _WARNED: deque[object] = deque((None,), maxlen=1)
 
 #: Keys of a whole tool inside of a dict: OpenAI and its likes, Bedrock.

@@ -266,6 +266,7 @@ class TypeAlgebra:
 
     def _joined(self, types: list[ts.Type], at: ts.At) -> ts.Type:
         """Return the intersection of types that are not unions."""
+        # Each type, and its head: what it is without names and comments.
         kept = [(one, self.bare(one, at)) for one in dict.fromkeys(types)]
         heads = [head for _, head in kept]
         if ts.ANY in heads:
@@ -292,6 +293,7 @@ class TypeAlgebra:
         if not all(map(_is_scalar, heads)) and not all(isinstance(head, (ts.Array, ts.Tuple)) for head in heads):
             # In TypeScript such a type marks ("brands") a value; JSON has none.
             return ts.unknown(NO_VALUES, "leave out the part that only marks the type", at)
+        # Of a type and a part of it, the intersection is the part.
         left = list(kept)
         for first, second in itertools.permutations(kept, 2):
             if first in left and second in left:

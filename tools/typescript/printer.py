@@ -108,20 +108,12 @@ class _Printer:
             name = (f"@name {tool.name if _is_plain(tool.name) else _json(tool.name)}",)
         schema = self.root(tool.parameters, tool.name)
         rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required")}
-        properties, required = schema.get("properties"), list(schema.get("required", ()))
         described = {"description": tool.description} if tool.description else {}
-        in_order = isinstance(properties, dict) and list(properties)[: len(required)] == [
-            key for key in properties if key in required
-        ]
-        named = isinstance(properties, dict) and all(_is_name(key) and key != "_" for key in properties)
-        if (
-            in_order
-            and named
-            and set(required) <= set(properties)
-            and not {"$ref", "$opaque", "description"} & set(schema)
-        ):
+        if _is_signature(schema):
             comment = _comment({**rest, **described}, _Printed("", kinds=frozenset({"object"}), tags=name), "")
-            inner = "".join(f"{self._member(n, s, n in required, _STEP)},\n" for n, s in properties.items())
+            required = schema.get("required", ())
+            members = schema["properties"].items()
+            inner = "".join(f"{self._member(n, s, n in required, _STEP)},\n" for n, s in members)
             return f"{comment}declare function {identifier}({chr(10) + inner if inner else ''}): unknown;"
         comment = _comment(described, _Printed("", tags=name), "")
         if "$ref" in schema:
@@ -330,13 +322,15 @@ class _Printer:
         parts = []
         for index, item in enumerate(prefix):
             text = self._type(item, indent)
-            bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
-            parts.append(text if index < least else f"{text}?" if bare else f"({text})?")
+            parts.append(text if index < least else f"{_operand(text)}?")
         if not closed:
-            text = self._type(items, indent)
-            bare = re.fullmatch(r"[\w$]+(?:\[\])*", text)
-            parts.append(f"...{text}[]" if bare else f"...({text})[]")
+            parts.append(f"...{_operand(self._type(items, indent))}[]")
         return _Printed(f"[{', '.join(parts)}]", frozenset(expressed), arrays, forced=forced)
+
+
+def _operand(text: str) -> str:
+    """Return a type to which ``[]`` or ``?`` is added: in parentheses unless it is a name, or an array of one."""
+    return text if re.fullmatch(r"[\w$]+(?:\[\])*", text) else f"({text})"
 
 
 # -- comments --------------------------------------------------------------------------------------------------
@@ -427,6 +421,16 @@ def _json(value: Any) -> str:
 def _same_types(first: Any, second: Any) -> bool:
     """Return True for equal values whose JSON is equal too: 1 and true are not."""
     return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+
+
+def _is_signature(schema: dict[str, Any]) -> bool:
+    """Return True if a tool's arguments can be the parameters of a function: by name, those that are required first."""
+    properties, required = schema.get("properties"), list(schema.get("required", ()))
+    if not isinstance(properties, dict) or {"$ref", "$opaque", "description"} & set(schema):
+        return False
+    is_named = all(_is_name(key) and key != "_" for key in properties)
+    first = list(properties)[: len(required)]
+    return is_named and set(required) <= set(properties) and first == [key for key in properties if key in required]
 
 
 # -- values and names ------------------------------------------------------------------------------------------

@@ -340,6 +340,7 @@ class _Text:
         for path, said in doc.parameters.items():
             first, *rest = path.split(".")
             properties = schema.get("properties", {})
+            # The parameter that is the arguments themselves has any name in a comment: `options` in `options.city`.
             steps = [first, *rest] if first in properties or not rest else rest
             target: Any = None
             type_: Type | None = arguments
