@@ -15,7 +15,7 @@ from typing import Any
 from toolgrammar.core.basics import cached_property, logger_of
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.live import LiveSchema
-from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, names_a_day, of_today
+from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, of_today
 from toolgrammar.core.text_grammars import string_grammar
 
 from .dialects import to_json_schema
@@ -131,33 +131,23 @@ class Tool:
         return json.dumps([self.name, _essence(self.parameters)], ensure_ascii=True, separators=(",", ":"))
 
     @cached_property
-    def _hash_and_dates(self) -> tuple[str | None, bool]:
-        """Return the hash of name and parameters, and True if their text contains the name of a format of dates.
-
-        Both are read from one serialisation. Parameters that are no plain data have no hash, and True, which
-        `names_a_day` examines.
-        """
-        try:
-            # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
-            text = marshal.dumps((self.name, self.parameters), 2)
-        except ValueError:
-            return None, True
-        return hashlib.sha256(text).hexdigest(), names_a_day(text)
-
-    @property
     def identity(self) -> str | None:
         """Hash of name and parameters as they are, valid in this process; None if the parameters are not plain data."""
-        return self._hash_and_dates[0]
+        try:
+            # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
+            return hashlib.sha256(marshal.dumps((self.name, self.parameters), 2)).hexdigest()
+        except ValueError:
+            return None
 
     @property
     def is_bound(self) -> bool:
         """A call's arguments become values of Python's types: those of a function or a class."""
         return self.binder is not None or self.model is not None
 
-    @property
+    @cached_property
     def names_a_day(self) -> bool:
         """True if the parameters hold a date that must be past or still to come."""
-        return self._hash_and_dates[1] and names_a_day(self.parameters)
+        return of_today(self.parameters) is not self.parameters
 
     def _live(self) -> tuple[bool, bool, Tool | None]:
         """Return `has_values`, `needs_conversation` and `readable` (None: the tool itself), kept as ``_live_facts``."""
@@ -258,7 +248,8 @@ class Tool:
             check_name(fields["name"])
         made = copy.copy(self)
         made.__dict__.update(fields)
-        made.__dict__.pop("_hash_and_dates", None)
+        for derived in ("identity", "names_a_day"):
+            made.__dict__.pop(derived, None)
         has_values, needs_conversation, readable = made.__dict__.pop("_live_facts", (False, False, None))
         if readable is not None and "parameters" not in fields:
             made.__dict__["_live_facts"] = has_values, needs_conversation, readable.changed(**fields)
