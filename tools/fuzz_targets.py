@@ -165,7 +165,7 @@ class HttpTarget:
 
     def verdict(self, tool: Tool, judge: Validator, arguments: dict[str, Any]) -> bool | None:
         """See `Target`. A parameter of a request is a text, which is valid if some reading of it is."""
-        request, one = self._request(tool)
+        request, single = self._request(tool)
         parameters = {parameter.key: parameter for parameter in request.parameters}
         read: dict[str, Any] = {}
         for key, value in arguments.items():
@@ -178,12 +178,14 @@ class HttpTarget:
                 continue  # nobody hears of it
             else:
                 is_text = not parameter.as_json
-            ways = list(islice(_readings(value), _MAX_READINGS + 1)) if is_text else [value]
-            found = next((way for way in ways if way is not _ABSENT and one.is_valid({key: way})), _ABSENT)
-            if found is _ABSENT and len(ways) > _MAX_READINGS:
-                return None
-            if found is not _ABSENT or not any(way is _ABSENT for way in ways):
-                read[key] = value if found is _ABSENT else found
+            readings = list(islice(_readings(value), _MAX_READINGS + 1)) if is_text else [value]
+            valid = next((each for each in readings if each is not _ABSENT and single.is_valid({key: each})), _ABSENT)
+            if valid is not _ABSENT:
+                read[key] = valid
+            elif len(readings) > _MAX_READINGS:
+                return None  # one that was not tried may be valid
+            elif not any(each is _ABSENT for each in readings):
+                read[key] = value
         try:
             request(self._url, arguments)
         except (InvalidArgumentsError, ValueError):

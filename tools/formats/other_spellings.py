@@ -248,12 +248,12 @@ class OtherSpellings:
         if wire.text_marker or any(mark.startswith("```") for mark in marks):
             return cls(())
         turn = replace(turn, min_calls=max(turn.min_calls, 1), text=False)
-        found = (
+        rows = (
             (spelling, spelling.spelled(turn), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
             for spelling in _spellings()
             if spelling.is_json or len(turn.tools) <= MAX_COMPILED
         )
-        return cls(tuple(row for row in found if row[1]))
+        return cls(tuple((spelling, tools, before) for spelling, tools, before in rows if tools))
 
     def of_tools(self, tools: Iterable[Tool]) -> OtherSpellings:
         """Return the spellings for tools of the same names, with the values of today or of a conversation, or none."""
@@ -262,7 +262,7 @@ class OtherSpellings:
             (spelling, tuple(named[tool.name] for tool in known if tool.name in named), before)
             for spelling, known, before in self.rows
         )
-        return OtherSpellings(tuple(row for row in rows if row[1]))
+        return OtherSpellings(tuple((spelling, those, before) for spelling, those, before in rows if those))
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
@@ -311,7 +311,11 @@ class OtherSpellingsParser:
         self._parser: FormatParser | None = None  # known once the text has decided
         self._inner = inner
         self._finish, self._new_id = finish, new_id
-        self._open = [(*row, *_any_head(row[0], row[2])) for row in spellings.rows]
+        # The spellings in which the text may still be a call, each with its tools, and with its heads as a grammar and
+        # as a pattern.
+        self._candidates = [
+            (spelling, tools, *_any_head(spelling, before)) for spelling, tools, before in spellings.rows
+        ]
         self._held = ""
         self._examined = 0
         self._own: list[Edit] = []
@@ -329,7 +333,7 @@ class OtherSpellingsParser:
         if len(self._held) > _ALWAYS and len(self._held) < self._examined + self._examined // 4:
             return []
         self._examined = len(self._held)
-        for spelling, tools, _, _, head in self._open:
+        for spelling, tools, _, head in self._candidates:
             if (match := head.match(self._held)) is not None and spelling.is_call(match, tools):
                 self._own.append(lenient("other_spelling", 0, match.group()))
                 self._parser = spelling.wire.parser(tools, self._finish, self._new_id)
@@ -337,8 +341,8 @@ class OtherSpellingsParser:
                     self._parser.feed(spelling.added)
                 self._held = self._held[match.end("before") :]
                 return self._give()
-        self._open = [row for row in self._open if row[3].begins(self._held)]
-        if self._open:
+        self._candidates = [each for each in self._candidates if each[2].begins(self._held)]
+        if self._candidates:
             return []
         self._parser = self._inner
         return self._give()

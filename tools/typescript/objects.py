@@ -158,11 +158,12 @@ class ObjectReader(TypeAlgebra):
         )
         if not has_word(node, "get", "set"):
             return replace(method, type=ts.Function(node, scope))
-        if node.parent is not None and node.parent.type == "class_body":
+        if node.parent is not None and node.parent.type == "class_body":  # code, as a method is
             return method
         result = node.child_by_field_name("return_type")
         if result is None or not has_word(node, "get"):
             return None
+        # In an interface, `get x(): T` is the property `x: T`.
         return replace(method, type=self.later(only_child(result), scope), method=False)
 
     def _index(self, node: Node, scope: ts.Scope) -> list[ts.Index]:

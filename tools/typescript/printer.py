@@ -296,6 +296,7 @@ class _Printer:
         return value in (True, {}) or all(sub == value for sub in properties.values())
 
     def _index(self, key: str, value: Any, properties: dict[str, Any], required: list[str], indent: str) -> str:
+        """Return an index signature, ``[key: string]: type``."""
         # To the compiler an optional property may be `undefined`, and so must what the signature gives it.
         optional = value not in (True, {}) and not set(properties) <= set(required)
         return f"{indent}[key: {key}]: {self._type(value, indent)}{' | undefined' * optional}"

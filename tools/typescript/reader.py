@@ -104,10 +104,10 @@ class _Text:
             raise SchemaError("the text has no declarations", hint=hint, place=Place(line=1, column=1))
 
     def tools(self, names: Iterable[str] | None) -> list[Tool]:
-        if names is None:
-            chosen = [d for d in self.program.declarations if d.kind != "const" and self._functions(d)] or self._roots()
-        else:
+        if names is not None:
             chosen = [self._declared(name) for name in names]
+        else:  # constants that hold a function are tools only by name
+            chosen = [d for d in self.program.declarations if d.kind != "const" and self._functions(d)] or self._roots()
         if not chosen and names is None:
             raise SchemaError(
                 "the text declares no arguments: no function, no interface, no object type",

@@ -94,6 +94,7 @@ class SchemaWriter:
     # -- types -------------------------------------------------------------------------------------------------
 
     def _schema(self, type_: ts.Type, at: ts.At) -> Any:
+        """Return the schema of a type; a named type is a reference, and waits to be written."""
         if isinstance(type_, ts.Named):
             return {"$ref": f"#/$defs/{self._key(type_)}"}
         with self.reader.nested(at):

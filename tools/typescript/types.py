@@ -395,18 +395,22 @@ class TypeReader(ObjectReader):
                 return self.lookup(self._typeof(owner, scope), ts.Literal.of(scope.source.text(name)), at, at)
             reason = f"there are no values to take the type of: {path[0]!r} is not declared in this text"
             raise at.source.wrong(at.node, reason, "write the type itself")
-        self.read.add(found)
-        inside, own = ts.Scope(found.space), found.node
-        if found.kind == "function":
-            return ts.Function(found.nodes[-1], inside)
-        if found.kind != "const":
-            a = "an enum" if found.kind == "enum" else "a class"
-            return ts.unknown(f"the type of {a} itself is not evaluated", "use its name", inside.at(own))
-        annotation, value = own.child_by_field_name("type"), own.child_by_field_name("value")
+        return self._of_value(found, ".".join(path))
+
+    def _of_value(self, declaration: Declaration, name: str) -> ts.Type:
+        """Return the type of a declared value: as it is annotated, or that of the expression of a ``const``."""
+        self.read.add(declaration)
+        scope, node = ts.Scope(declaration.space), declaration.node
+        if declaration.kind == "function":
+            return ts.Function(declaration.nodes[-1], scope)
+        if declaration.kind != "const":
+            what = "an enum" if declaration.kind == "enum" else "a class"
+            return ts.unknown(f"the type of {what} itself is not evaluated", "use its name", scope.at(node))
+        annotation, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if annotation is not None:
-            return self.type(only_child(annotation), inside)
+            return self.type(only_child(annotation), scope)
         if value is not None and value.type in ("arrow_function", "function_expression"):
-            return ts.Function(value, inside)
-        if value is None or own.parent is None or not has_word(own.parent, "const"):
-            return ts.unknown(f"the value of {'.'.join(path)!r} may change", "write its type", inside.at(own))
-        return constant(value, inside)
+            return ts.Function(value, scope)
+        if value is None or node.parent is None or not has_word(node.parent, "const"):  # `let` or `var`
+            return ts.unknown(f"the value of {name!r} may change", "write its type", scope.at(node))
+        return constant(value, scope)

@@ -39,8 +39,8 @@ class PythonicCalls(TemplateFormat):
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         syntaxes = [None] if self.json_values else [PythonSyntax(), None] if self.either else [PythonSyntax()]
         keywords = replace(_KEYWORDS, separator=((self.gap, False),), writer=f"the format {self.name}")
-        ways = [arguments_grammar(tool, turn, syntax=syntax, arguments=keywords) for syntax in syntaxes]
-        return ways[0] if len(ways) == 1 else Grammar.choice(*ways)
+        written = [arguments_grammar(tool, turn, syntax=syntax, arguments=keywords) for syntax in syntaxes]
+        return written[0] if len(written) == 1 else Grammar.choice(*written)
 
     def _render_arguments(self, call: ToolCall) -> str:
         write = dump_json if self.json_values else write_python

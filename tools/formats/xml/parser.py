@@ -138,11 +138,13 @@ class XmlCallsParser(TemplateParser):
                 return False  # white space that belongs to the head may follow
             key = self._xml.key(match)
             groups = match.groupdict()
-            marked = groups.get("raw") or {None: None, "string": "true"}.get(groups.get("type"), "false")
+            says = groups.get("raw") or groups.get(
+                "type"
+            )  # "true" or "false", or a type; None: the markup says nothing
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is repeated", events)
-            self._value = self._reader_of(key, None if marked is None else marked == "true")
+            self._value = self._reader_of(key, None if says is None else says in ("true", "string"))
             self._value_place = buffer.place
             self._state = self._read_value
             return True
@@ -228,25 +230,27 @@ class XmlCallsParser(TemplateParser):
         """End the call; strings that hold arguments are divided if only that makes it valid."""
         doubts, late = self._doubts, self._late
         self._doubts, self._late = [], []
-        if doubts:
-            whole = self._finish(ToolCall(self._id, self._name, dict(self._values)))
-            divided = dict(self._values) if whole.error is None else self._divided(doubts)
-            if divided != self._values and self._finish(ToolCall(self._id, self._name, divided)).error is None:
-                for key, written, place in doubts:
-                    end = next((match.start() for match in self._inside(key, written)), len(written))
-                    self._put_up_with("missing_end_tag", at=place + end, new=self._xml.end)
-                sent = len(self._arguments) - len(late)
-                self._arguments[sent:], late = [], []
-                settled = dict(list(self._values.items())[: sent - 1])
-                self._values = settled
-                for key, value in divided.items():
-                    if key not in settled:
-                        self._add_argument(key, value, dump_json(value), late)
+        if doubts and not self._is_valid(self._values) and self._is_valid(divided := self._divided(doubts)):
+            for key, written, place in doubts:
+                end = next((match.start() for match in self._inside(key, written)), len(written))
+                self._put_up_with("missing_end_tag", at=place + end, new=self._xml.end)
+            # The pieces of the arguments are "{" and one for each; those from the first doubt on are not sent yet.
+            sent = len(self._arguments) - len(late)
+            self._arguments[sent:], late = [], []
+            self._values = dict(list(self._values.items())[: sent - 1])
+            for key, value in divided.items():
+                if key not in self._values:
+                    self._add_argument(key, value, dump_json(value), late)
         events += late
         return self._close_arguments(events)
 
+    def _is_valid(self, arguments: dict[str, Any]) -> bool:
+        return self._finish(ToolCall(self._id, self._name, dict(arguments))).error is None
+
     def _divided(self, doubts: list[tuple[str, str, int]]) -> dict[str, Any]:
-        """Return the arguments of the call if each string ends before the arguments in it."""
+        """Return the arguments of the call if each doubtful string ends before the arguments in it:
+        ``"a <parameter=b> c" -> "a"``, and the argument ``b`` is ``"c"``.
+        """
         texts = {key: written for key, written, _ in doubts}
         divided: dict[str, Any] = {}
         for key, value in self._values.items():
@@ -291,13 +295,13 @@ class ValueReader:
     ) -> None:
         self.key = key
         self.pieces: list[str] = []
-        self._marked = raw
+        self._marked = raw  # what the markup announces
         self._kinds = kinds
-        self._raw = kinds <= _STRING if raw is None else raw
+        self._raw = kinds <= _STRING if raw is None else raw  # it is surely a raw string
         # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
         self._decided = self._raw or "string" not in kinds or raw is False
-        self._scanner = None if self._raw else JsonScanner()
-        self._quoted = False
+        self._scanner = None if self._raw else JsonScanner()  # None: the text is no JSON
+        self._quoted = False  # it has a quote, so a closing tag may be inside of a JSON string
         self.leniencies: list[Leniency] = []
         self._python_words = python_words
         self._block = block
@@ -382,14 +386,14 @@ def _decoded(text: str) -> tuple[Any, Leniency | None]:
         return _PYTHON[text], "python_literal"
     if _ZEROS.fullmatch(text):
         return int(text), "python_literal"
-    ways: tuple[tuple[Leniency | None, Callable[[], Any]], ...] = ((None, lambda: read_json(text)),)
+    readings: tuple[tuple[Leniency | None, Callable[[], Any]], ...] = ((None, lambda: read_json(text)),)
     if "&" in text:
-        ways += (("xml_entity", lambda: read_json(html.unescape(text))),)
+        readings += (("xml_entity", lambda: read_json(html.unescape(text))),)
     if text.startswith(("{", "[")) and '\\"' in text:
-        ways += (("arguments_as_text", lambda: read_json(str(read_json(f'"{text}"')))),)
+        readings += (("arguments_as_text", lambda: read_json(str(read_json(f'"{text}"')))),)
     if text.startswith(("{", "[", "(")):
-        ways += (("python_literal", lambda: read_literal(text, PYTHON)),)
-    for name, read in ways:
+        readings += (("python_literal", lambda: read_literal(text, PYTHON)),)
+    for name, read in readings:
         try:
             value = read()
             dump_json(value)
