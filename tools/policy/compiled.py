@@ -74,7 +74,8 @@ class _Compiler:
         self._tool = tool
         self._results = results
         taken = tool.parameters.get("$defs", {})
-        self._prefix = next(name for name in map("policy{}-".format, range(len(taken) + 1)) if _is_free(name, taken))
+        prefixes = map("policy{}-".format, range(len(taken) + 1))
+        self._prefix = next(each for each in prefixes if not any(name.startswith(each) for name in taken))
         self.definitions: dict[str, Any] = {}
 
     def arguments(self, rule: ToolRule, layer: Layer) -> Any:
@@ -116,7 +117,8 @@ class _Compiler:
         name = f"{self._prefix}{len(self.definitions)}"
         self.definitions[name] = True  # so that those of its sources get other names
         itself = {"$ref": f"#/$defs/{name}"}
-        names = {"enum": self._declared_names()}
+        # The names that the tool's parameters give to members are no data. An enum has one value at least.
+        names = {"enum": sorted(declared_names(self._tool.parameters)) or [""]}
         in_parts: list[Any] = [{"type": "array", "items": itself}]
         in_parts.append(
             {"type": "object", "propertyNames": {"anyOf": [names, *options]}, "additionalProperties": itself}
@@ -159,19 +161,11 @@ class _Compiler:
             self.definitions[name] = schema
         return {"$ref": f"#/$defs/{name}"}
 
-    def _declared_names(self) -> list[str]:
-        """Return the names that the tool's parameters give to members, which are no data; one at least."""
-        return sorted(declared_names(self._tool.parameters)) or [""]
-
 
 def declared_names(parameters: Any) -> frozenset[str]:
     """Return the names that a schema gives to members."""
     given = (schema.get("properties") for schema in KEYWORDS.every_schema(parameters))
     return frozenset(name for names in given if isinstance(names, Mapping) for name in names)
-
-
-def _is_free(prefix: str, taken: Iterable[str]) -> bool:
-    return not any(name.startswith(prefix) for name in taken)
 
 
 def untrusted(tool: str, layer: Layer, results: Mapping[str, Any]) -> list[str]:

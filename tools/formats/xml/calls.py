@@ -21,10 +21,10 @@ from toolgrammar.core.schema import TYPES, Arguments, mark
 
 from ...tool import Tool
 from ..base import TurnSpec
-from ..template.arguments import arguments_grammar, declared_names, kinds_of_arguments
+from ..template.arguments import arguments_grammar
 from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser
-from .parser import XmlCallsParser, XmlSyntax
+from .parser import XmlCallsParser
 
 _HOLE = re.compile(r"(\$key|\$raw|\$type|\$value)")
 _TYPES = frozenset(TYPES) - {"integer"}
@@ -88,7 +88,8 @@ class XmlCalls(TemplateFormat):
         return self
 
     @property
-    def _is_open_ended(self) -> bool:
+    def is_open_ended(self) -> bool:
+        """No marker of its own ends a call: the end of the text does, too."""
         return not (self.call.partition("$args")[2] + self.finish)
 
     @cached_property
@@ -157,22 +158,4 @@ class XmlCalls(TemplateFormat):
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         """Return what makes the parser of this format for some tools."""
-        kinds = kinds_of_arguments(tools, self.arguments)
-        after = self.parameter.partition("$value")[2]
-        padding = after[: len(after) - len(after.lstrip())]
-        return partial(
-            XmlCallsParser,
-            XmlSyntax(
-                self.parameter_head,
-                after.strip(),
-                padding,
-                self.call_ends,
-                kinds,
-                {tool.name: frozenset(declared_names(tool)) for tool in tools},
-                self.block,
-                self.python_words,
-                self._is_open_ended,
-                self.entities,
-                self.follows,
-            ),
-        )
+        return partial(XmlCallsParser, self, tools)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.json import SPACE, SPACES, JsonScanner, dump_json, read_json
 from toolgrammar.core.schema import READINGS
 
+from ...tool import Tool
 from ..leniencies import Leniency
 from ..literals import PYTHON, read_literal
 from ..stream import marker_search
+from ..template.arguments import declared_names, kinds_of_arguments
 from ..template.call_reader import ObjectReader
 from ..template.parser import Syntax, TemplateParser
 
@@ -27,42 +28,6 @@ _ZEROS = re.compile(r"[+-]?0+[0-9]{1,4000}|\+[0-9]{1,4000}")  # integers as `int
 MAX_HEAD = 1 << 16
 
 
-@dataclass(frozen=True)
-class XmlSyntax:
-    """Markup around arguments; see `XmlCalls`.
-
-    Attributes:
-        head: markup before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
-            value is a raw string) or ``type`` (``string``: it is a raw string, too).
-        end: markup that ends a value.
-        padding: text that is dropped on both sides of a value.
-        call_ends: markers that end the arguments.
-        kinds: the JSON types that an argument may have, by tool and argument name.
-        declared: the names of the arguments that a tool lists.
-        block: markup around the text of a value; it may come several times, as in XML.
-        python_words: booleans and null are written as Python has them.
-        open_ended: no marker of its own ends a call: the end of the text does, too.
-        entities: names are written with entities of XML.
-        follows: what follows ``end``, behind white space, where it ends a string; empty: it always does.
-    """
-
-    head: str
-    end: str
-    padding: str
-    call_ends: tuple[str, ...]
-    kinds: Callable[[str, str], frozenset[str]]
-    declared: Mapping[str, frozenset[str]]
-    block: tuple[str, str] | None = None
-    python_words: bool = False
-    open_ended: bool = False
-    entities: bool = False
-    follows: tuple[str, ...] = ()
-
-    def key(self, match: re.Match[str]) -> str:
-        """Return the name of the argument that a match of ``head`` begins."""
-        return html.unescape(match["key"]) if self.entities else match["key"]
-
-
 class XmlCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; arguments arrive one by one, as JSON.
 
@@ -70,22 +35,45 @@ class XmlCallsParser(TemplateParser):
     Python's literals and XML's entities instead of JSON, and any other text instead of JSON (as a string, for the
     validation). A string without its end tag continues to the next end tag; if the call is valid only with the string
     ended before the argument inside it, it ends there.
+
+    Args:
+        wire: the format: an `XmlCalls`, whose module imports this one.
+        tools: the tools whose calls may appear: their schemas tell strings from other values.
+        syntax: markup of calls, text and reasoning.
+        finish: makes the final call of a call that was read.
+        new_id: makes the id of a call that has none.
     """
 
     def __init__(
-        self, xml: XmlSyntax, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]
+        self,
+        wire: Any,
+        tools: Sequence[Tool],
+        syntax: Syntax,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
     ) -> None:
         super().__init__(syntax, finish, new_id)
-        self._xml = xml
-        self._parameter = re.compile(xml.head)
-        self._end_marks = marker_search((xml.end,))
+        self._wire = wire
+        self._kinds = kinds_of_arguments(tools, wire.arguments)
+        self._declared = {tool.name: frozenset(declared_names(tool)) for tool in tools}
+        self._end: str = wire.parameter_end
+        self._call_ends: tuple[str, ...] = wire.call_ends
+        self._follows: tuple[str, ...] = wire.follows
+        after: str = wire.parameter.partition("$value")[2]
+        self._padding = after[: len(after) - len(after.lstrip())]  # white space of the format around a value
+        self._parameter = re.compile(wire.parameter_head)
+        self._end_marks = marker_search((self._end,))
         # The markup of arguments is part of a broken call, and does not end it.
-        stops = (mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2 and mark not in xml.end)
-        self._stop_marks = marker_search(tuple(mark for mark in stops if re.escape(mark) not in xml.head))
+        stops = (mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2 and mark not in self._end)
+        self._stop_marks = marker_search(tuple(mark for mark in stops if re.escape(mark) not in wire.parameter_head))
         self._value = ValueReader("", None, frozenset())
         self._value_place = 0
         self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
         self._late: list[Event] = []  # what is sent when they are settled
+
+    def _key_of(self, match: re.Match[str]) -> str:
+        """Return the name of the argument that a match of the markup before a value has."""
+        return html.unescape(match["key"]) if self._wire.entities else match["key"]
 
     def _between(self, events: list[Event]) -> bool:
         self._space.append(self._buffer.take_space())
@@ -136,7 +124,7 @@ class XmlCallsParser(TemplateParser):
         if match is not None and match.end() - buffer.position <= MAX_HEAD:
             if match.end() == len(buffer.text) and not self._final:
                 return False  # white space that belongs to the head may follow
-            key = self._xml.key(match)
+            key = self._key_of(match)
             groups = match.groupdict()
             says = groups.get("raw") or groups.get(
                 "type"
@@ -148,7 +136,7 @@ class XmlCallsParser(TemplateParser):
             self._value_place = buffer.place
             self._state = self._read_value
             return True
-        if buffer.startswith(self._xml.call_ends) or (self._final and buffer.is_empty and self._xml.open_ended):
+        if buffer.startswith(self._call_ends) or (self._final and buffer.is_empty and self._wire.is_open_ended):
             return self._settle(events)
         size = len(buffer.text) - buffer.position
         if size and not self._is_cut and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
@@ -161,7 +149,7 @@ class XmlCallsParser(TemplateParser):
         value.push(text)
         if not mark:
             return self._end_without_tag(events) if self._final else False
-        is_end = not self._xml.follows or not value.may_be_raw or self._is_end(len(mark))
+        is_end = not self._follows or not value.may_be_raw or self._is_end(len(mark))
         if is_end is None:
             return False
         self._buffer.skip(len(mark))
@@ -170,7 +158,7 @@ class XmlCallsParser(TemplateParser):
             return True
         written = "".join(value.pieces)
         self._broken.append(written + mark)
-        self._end_value(value, written.removesuffix(self._xml.padding), events)
+        self._end_value(value, written.removesuffix(self._padding), events)
         return True
 
     def _is_end(self, size: int) -> bool | None:
@@ -178,10 +166,10 @@ class XmlCallsParser(TemplateParser):
         buffer = self._buffer
         space = SPACES.match(buffer.text, buffer.position + size)
         at = buffer.position + size if space is None else space.end()
-        if buffer.text.startswith(self._xml.follows, at):
+        if buffer.text.startswith(self._follows, at):
             return True
-        rest = buffer.text[at : at + max(map(len, self._xml.follows))]
-        if not rest or any(each.startswith(rest) for each in self._xml.follows):
+        rest = buffer.text[at : at + max(map(len, self._follows))]
+        if not rest or any(each.startswith(rest) for each in self._follows):
             return True if self._final else None
         return False
 
@@ -198,21 +186,21 @@ class XmlCallsParser(TemplateParser):
             self._add_argument(value.key, decoded, dump_json(decoded), self._late)
 
     def _reader_of(self, key: str, marked: bool | None = None) -> ValueReader:
-        kinds = self._xml.kinds(self._name, key)
-        return ValueReader(key, marked, kinds, block=self._xml.block, python_words=self._xml.python_words)
+        kinds = self._kinds(self._name, key)
+        return ValueReader(key, marked, kinds, block=self._wire.block, python_words=self._wire.python_words)
 
     # -- forgotten end tags ------------------------------------------------------------------------------------
 
     def _end_without_tag(self, events: list[Event]) -> bool:
         """End the last value of a text at the end of its call; without one, the call is malformed."""
         text = "".join(self._value.pieces)
-        ends = [at for mark in self._xml.call_ends if (at := text.find(mark)) >= 0]
+        ends = [at for mark in self._call_ends if (at := text.find(mark)) >= 0]
         if not ends:
             return self._unfinished(events, self._value.pieces)
         end = min(ends)
         self._buffer.unread(text)
         self._buffer.skip(end)
-        self._put_up_with("missing_end_tag", new=self._xml.end)
+        self._put_up_with("missing_end_tag", new=self._end)
         value = self._reader_of(self._value.key)
         written = text[:end].rstrip(SPACE)
         value.push(written)
@@ -221,9 +209,9 @@ class XmlCallsParser(TemplateParser):
 
     def _inside(self, key: str, written: str) -> Iterator[re.Match[str]]:
         """Yield the beginnings of other arguments in a string, as far as the tool has arguments of such names."""
-        known = self._xml.declared.get(self._name, frozenset()) - {key}
+        known = self._declared.get(self._name, frozenset()) - {key}
         for match in self._parameter.finditer(written) if known else ():
-            if (name := self._xml.key(match)) in known and name not in self._values:
+            if (name := self._key_of(match)) in known and name not in self._values:
                 yield match
 
     def _settle(self, events: list[Event]) -> bool:
@@ -233,7 +221,7 @@ class XmlCallsParser(TemplateParser):
         if doubts and not self._is_valid(self._values) and self._is_valid(divided := self._divided(doubts)):
             for key, written, place in doubts:
                 end = next((match.start() for match in self._inside(key, written)), len(written))
-                self._put_up_with("missing_end_tag", at=place + end, new=self._xml.end)
+                self._put_up_with("missing_end_tag", at=place + end, new=self._end)
             # The pieces of the arguments are "{" and one for each; those from the first doubt on are not sent yet.
             sent = len(self._arguments) - len(late)
             self._arguments[sent:], late = [], []
@@ -266,7 +254,7 @@ class XmlCallsParser(TemplateParser):
                 reader.push(written)
                 divided.setdefault(name, reader.read(written))
                 if match is not None:
-                    name, start = self._xml.key(match), match.end()
+                    name, start = self._key_of(match), match.end()
         return divided
 
 
@@ -277,8 +265,8 @@ class ValueReader:
         key: the name of the argument.
         raw: True if the markup announces a raw string, False if it announces JSON, None if it announces nothing.
         kinds: which kinds of values the argument may have.
-        block: see `XmlSyntax`.
-        python_words: see `XmlSyntax`.
+        block: see `XmlCalls`.
+        python_words: see `XmlCalls`.
 
     Attributes:
         leniencies: names of the deviations from the format.
