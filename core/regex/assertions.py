@@ -197,7 +197,7 @@ class _AssertionCompiler:
         self.parts = 0
         self.numbers = count()
         self.equations = Equations(terms, self.anything, len(marks))
-        self.asked(tree)
+        self.behinds_in(tree)
 
     def language(self, follows: int) -> int:
         """Return the strings of the tree, each followed by those of a language."""
@@ -206,7 +206,7 @@ class _AssertionCompiler:
 
     # -- look-behinds ------------------------------------------------------------------------------------------
 
-    def asked(self, node: Regex) -> frozenset[int]:
+    def behinds_in(self, node: Regex) -> frozenset[int]:
         """Return the numbers of the look-behinds in a tree, on whose states its meaning depends."""
         numbers: set[int] = set()
         waiting = [node]
@@ -233,8 +233,8 @@ class _AssertionCompiler:
 
     def _behind(self, body: Regex) -> _Rest:
         """Return the texts after a position at which a match of a tree ends: those after which the derivative of the
-        tree, anchored nowhere, has the empty string. If the tree looks ahead, a mark in the text stands for the
-        position."""
+        tree, anchored nowhere, has the empty string. For ``a``, for example, all texts after an a, and none after other
+        characters. If the tree looks ahead, a mark in the text stands for the position."""
         if is_everywhere(body):
             return self.closed(self.anything)
         if body.longest == 0:
@@ -391,7 +391,8 @@ class _AssertionCompiler:
 
     def consume(self, node: Regex, rest: _Rest) -> _Rest:
         """Return the strings of a tree with at least one character, followed by the rest. In a sequence any item may be
-        the first with a character: the items before it match the empty string, so that their guards hold."""
+        the first with a character: the items before it match the empty string, so that their guards hold. Of ``^a*b``,
+        for example, a* may be, or b; ^ holds in either case."""
         self._count()
         terms = self.terms
         if node.is_pure and not rest.behinds:
@@ -543,7 +544,7 @@ class _AssertionCompiler:
         number = next(self.numbers)
         depth = self.depth
         is_long = is_endless or top > _FEW_COPIES
-        behinds = rest.behinds | self.asked(item)
+        behinds = rest.behinds | self.behinds_in(item)
         guard = self.guard(item)
         rounds: dict[int, _Rest] = {}
         levels: list[_Rest] = []  # by the number of rounds left (of an endless repetition, those still required)

@@ -237,9 +237,9 @@ class _Parser:
         text, start = self.text, self.offset
         letter = text[start + 1 : start + 2]
         self.offset += 2
-        if letter in _CONTROLS and letter:
+        if letter in _CONTROLS:
             return CharSet.range(_CONTROLS[letter], _CONTROLS[letter])
-        if letter in _HEX and letter:
+        if letter in _HEX:
             match = re.compile(rf"\{{\s*([0-9A-Fa-f]+)\s*\}}|([0-9A-Fa-f]{{{_HEX[letter]}}})").match(text, self.offset)
             if match is None or int(match[1] or match[2], 16) > 0x10FFFF:
                 self.fail("a code point is malformed")

@@ -252,7 +252,7 @@ def object_length(lengths: Lengths, located: Located) -> int:
     names = set(required) if isinstance(required, (list, tuple)) else set()
     size = 1
     for name in names:
-        size += 4 + len(name)
+        size += 4 + len(name)  # quotes, a colon, and a comma or bracket
         size += lengths.least(located.below(declared[name], ("properties", name))) if name in declared else 1
     others = max(0, int(lengths.value(schema, "minProperties", 0)) - len(names))
     if others:

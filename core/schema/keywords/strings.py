@@ -92,7 +92,7 @@ def string_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | N
     """Return the witness of a string schema (see `Witness`): a string of the minimum length; unknown for a format."""
     if "format" in schema:
         return None if "minLength" in schema or "maxLength" in schema else []
-    least = int(schema["minLength"])
+    least = int(schema["minLength"])  # without it, the empty string is the witness (`normal/inhabited.py`)
     return ["a" * least] if least <= schema.get("maxLength", least) else None
 
 

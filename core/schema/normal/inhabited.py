@@ -35,13 +35,13 @@ _WITHIN_LIMITS = frozenset((_BITS["object"], _BITS["string"], _BITS["number"]))
 _CONSTRAINTS = {name: KEYWORDS[name] for name in KEYWORDS.constraining if name != "type"}
 
 #: By keyword: the type whose empty value (``""``, ``0``, ``[]``, ``{}``) may violate it, as a bit.
-_ASKED = {
+_VIOLATED = {
     row.name: 0 if row.holds is not Holds.UNKNOWN else _WHOLE if row.type is None else _BITS[row.type]
     for row in _CONSTRAINTS.values()
 }
 
 #: Keywords that the empty value of each type may violate. Most schemas have none of them.
-_ASKING = frozenset(word for word, bits in _ASKED.items() if bits)
+_VIOLABLE = frozenset(word for word, bits in _VIOLATED.items() if bits)
 
 #: By type: the function that returns a value other than the empty one, and the keywords that may exclude this value and
 #: that the function ignores.
@@ -82,7 +82,7 @@ class Inhabited:
 
     def is_inhabited(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
-        if type(schema) is dict and _ASKING.isdisjoint(schema):
+        if type(schema) is dict and _VIOLABLE.isdisjoint(schema):
             return "type" not in schema or _kinds(schema["type"]) > 0
         return self.witness(schema) is not None
 
@@ -109,19 +109,19 @@ class Inhabited:
 
     def _judge(self, schema: dict[str, Any]) -> list[Any] | None:
         """Return what `witness` does, by the keywords of a schema and the types that they leave free."""
-        asked = 0
+        violated = 0  # types whose empty value may be excluded
         words: set[str] = set()
         for word in schema:
-            bits = _ASKED.get(word)
+            bits = _VIOLATED.get(word)
             if bits:
-                asked |= bits
+                violated |= bits
                 words.add(word)
-        if asked & _WHOLE:
+        if violated & _WHOLE:
             return self._applied(schema, words.pop()) if len(words) == 1 else None
         kinds = _kinds(schema["type"]) if "type" in schema else _EVERY_TYPE
-        free = kinds & ~asked
+        free = kinds & ~violated
         if free:
-            return [_EMPTY[free & -free]]
+            return [_EMPTY[free & -free]]  # of the type of the lowest bit
         found = first_witness(
             value_of(schema, self.witness)
             for kind, value_of, beyond in _WITNESSES
@@ -136,7 +136,7 @@ class Inhabited:
         if row.witness is None:
             return None
         for other in schema:
-            if other != word and other in _ASKED:
+            if other != word and other in _VIOLATED:
                 return None
         return row.witness(schema, self._document, self.witness)
 

@@ -18,6 +18,9 @@ from .parts import fixed_positions, item_goal
 #: Nesting from which on a part counts as one byte, and the maximum number of items that are looked at one by one.
 MAX_DEPTH, MAX_ITEMS = 64, 64
 
+#: The quotes of a name, the colon after it, and the comma or bracket after its value.
+_AROUND_NAME = 4
+
 _WORDS = {"null": 4, "boolean": 4, "number": 1}
 
 
@@ -51,6 +54,7 @@ class LeastTexts:
         return self._object(branch.objects) if kind == "object" else _WORDS[kind]
 
     def _array(self, arrays: Arrays) -> int:
+        """Return a lower bound of the length of an array's text: the brackets, commas, and items."""
         count = arrays.fewest
         listed = min(count, fixed_positions(arrays), MAX_ITEMS)
         size = sum([self._goal(item_goal(arrays, index)) for index in range(listed)])
@@ -61,12 +65,14 @@ class LeastTexts:
         return 2 + size + max(0, count - 1)
 
     def _object(self, objects: Objects) -> int:
+        """Return a lower bound of the length of an object's text: its required members, and others up to the
+        minimum."""
         names = objects.needed
-        size = sum([4 + len(name) + self._goal(tuple(_formulas(objects, name))) for name in names])
+        size = sum([_AROUND_NAME + len(name) + self._goal(tuple(_formulas(objects, name))) for name in names])
         others = objects.least - len(names)
         if others > 0:
-            longest = max([self._name(formula) for formula in objects.names], default=0)
-            size += others * (5 + longest)
+            longest = max([self._name(formula) for formula in objects.names], default=0)  # all bounds hold
+            size += others * (_AROUND_NAME + longest + 1)
         return max(2, 1 + size)
 
     def _name(self, formula: Formula) -> int:

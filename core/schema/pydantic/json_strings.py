@@ -20,6 +20,8 @@ MAX_VALUES = 1_000
 _MAX_LENGTH = 20_000
 #: Maximum depth of nested schemas and references.
 _MAX_DEPTH = 6
+#: Maximum number of optional members that may come first in an object without required ones: each is an alternative.
+_MAX_FIRST = 4
 
 _CHARACTER = r'[^"\\\x00-\x1f\x7f]'
 INTEGER = r"(?:0|-?[1-9][0-9]{0,17})"
@@ -120,7 +122,7 @@ class _Patterns:
         else:
             starts = [
                 first + "".join(f"(?:{_COMMA}{member})?" for member in optional[index + 1 :])
-                for index, first in enumerate(optional[:4])
+                for index, first in enumerate(optional[:_MAX_FIRST])
             ]
             body = f"(?:{'|'.join(starts)})?" if starts else ""
         return rf"\{{{body}\}}"

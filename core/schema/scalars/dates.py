@@ -53,6 +53,8 @@ def at_most(most: str) -> str:
 
 
 def _compared(text: str, others: Callable[[int], tuple[int, int]]) -> str:
+    """Return a pattern for texts that begin like one, or differ first in a digit that is among ``others`` of its own:
+    ``"2024-12"``, from a digit above on -> ``^(?:2024-12|2024-1[3-9]|2024-[2-9]|202[5-9]|...)``."""
     options = [text]
     for index in range(len(text) - 1, -1, -1):
         if text[index].isdigit():

@@ -169,16 +169,12 @@ class Numbers:
         neighbour). Integers without either are read exactly: from 2**53 on only the number itself is equal among these.
         """
         terms, number = self.terms, as_read(value)
-        texts = (
-            [NumberRange().at_least(number, False).at_most(number, False)]
-            if number.copy_abs() >= EXACT_INTEGERS
-            else []
-        )
-        same = [self.term(each, any_spelling=True) for each in texts]
+        itself = NumberRange().at_least(number, False).at_most(number, False)
         if not number:
-            return self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
+            return self.term(itself, any_spelling=True)
+        same = [self.term(itself, any_spelling=True)] if number.copy_abs() >= EXACT_INTEGERS else []
         if number.copy_abs() > Decimal(float_info.max) or (same and Decimal(float(number)) != number):
-            return terms.alt(same)
+            return terms.alt(same)  # no double is equal to it
         low, high = _midpoints(float(value))
         near = terms.and_([self._syntax(False, True), self._at_least(low, False), self._at_most(high, False)])
         return terms.alt([terms.and_([near, terms.not_(self._whole())]), *same]) if same else near
