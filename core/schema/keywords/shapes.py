@@ -50,14 +50,14 @@ def are_names(values: Iterable[object]) -> bool:
 # -- schemas ---------------------------------------------------------------------------------------------------
 
 
-def _schema(check: Check, located: Located, keyword: str, value: Any) -> None:
-    if type(value) is not bool and not isinstance(value, (dict, Mapping)):
-        misfit(check, located, keyword, value, "a schema")
+def _is_one_of(types: tuple[type, ...], wanted: str) -> Callable[[Check, Located, str, Any], None]:
+    """Return the check of values of some Python types."""
 
+    def checked(check: Check, located: Located, keyword: str, value: Any) -> None:
+        if not isinstance(value, types):
+            misfit(check, located, keyword, value, wanted)
 
-def _schemas(check: Check, located: Located, keyword: str, value: Any) -> None:
-    if not isinstance(value, (list, tuple)):
-        misfit(check, located, keyword, value, "an array of schemas")
+    return checked
 
 
 def _alternatives(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -65,11 +65,6 @@ def _alternatives(check: Check, located: Located, keyword: str, value: Any) -> N
         misfit(check, located, keyword, value, "an array of schemas")
     elif not value:
         check.invalid(located, keyword, f"{keyword} must not be empty")
-
-
-def _items(check: Check, located: Located, keyword: str, value: Any) -> None:
-    if type(value) is not bool and not isinstance(value, (dict, list, tuple, Mapping)):
-        misfit(check, located, keyword, value, "a schema, or an array of schemas")
 
 
 def _by_name(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -175,11 +170,6 @@ def _listed(check: Check, located: Located, keyword: str, values: Iterable[Any])
         check.refuse(located, LimitError(f"{message} order or spacing", hint=hint, place=place))
 
 
-def _flag(check: Check, located: Located, keyword: str, value: Any) -> None:
-    if type(value) is not bool:
-        misfit(check, located, keyword, value, "true or false")
-
-
 def _pattern(check: Check, located: Located, keyword: str, value: Any) -> None:
     if type(value) is not str:
         misfit(check, located, keyword, value, "a string")
@@ -247,10 +237,10 @@ def _bound(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 #: The check of each shape; other shapes have none, or each row of them has its own.
 CHECKS: Mapping[Shape, Callable[[Check, Located, str, Any], None]] = {
-    Shape.SCHEMA: _schema,
-    Shape.SCHEMAS: _schemas,
+    Shape.SCHEMA: _is_one_of((dict, bool, Mapping), "a schema"),
+    Shape.SCHEMAS: _is_one_of((list, tuple), "an array of schemas"),
     Shape.ALTERNATIVES: _alternatives,
-    Shape.ITEMS: _items,
+    Shape.ITEMS: _is_one_of((dict, bool, list, tuple, Mapping), "a schema, or an array of schemas"),
     Shape.BY_NAME: _by_name,
     Shape.BY_PATTERN: _by_pattern,
     Shape.DEPENDENCIES: _dependencies,
@@ -262,5 +252,5 @@ CHECKS: Mapping[Shape, Callable[[Check, Located, str, Any], None]] = {
     Shape.UPPER_COUNT: _upper_count,
     Shape.BOUND: _bound,
     Shape.PATTERN: _pattern,
-    Shape.FLAG: _flag,
+    Shape.FLAG: _is_one_of((bool,), "true or false"),
 }

@@ -7,7 +7,7 @@ remain; multiplied out, there would be n². And an alternative that already impl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -251,10 +251,7 @@ class Contradictions:
 
     def are_apart(self, lefts: Goal, rights: Goal) -> bool:
         """Return True if facts show that no value satisfies two goals (False: perhaps some does)."""
-        found = _NOTHING
-        for formula in (*lefts, *rights):
-            found = found.meet(self._fact(formula))
-        return found.is_false()
+        return self._all_facts((*lefts, *rights)).is_false()
 
     def representative(self, goal: Goal) -> Goal:
         """Return the first goal that was asked for, of those that are known to mean the same."""
@@ -271,10 +268,14 @@ class Contradictions:
         known = objects.memo.members
         found = known.get(name)
         if found is None:
-            found = _NOTHING
-            for formula in _formulas(objects, name):
-                found = found.meet(self._fact(formula))
-            known[name] = found
+            found = known[name] = self._all_facts(_formulas(objects, name))
+        return found
+
+    def _all_facts(self, formulas: Iterable[Formula]) -> MemberFacts:
+        """Return the facts about a value that satisfies all of some formulas."""
+        found = _NOTHING
+        for formula in formulas:
+            found = found.meet(self._fact(formula))
         return found
 
     def _fact(self, formula: Formula) -> MemberFacts:
@@ -289,10 +290,7 @@ class Contradictions:
         """Return what a formula says of the values of a member: meanings that hold and that do not, and lists of
         scalars."""
         if isinstance(formula, AllOf):
-            found = _NOTHING
-            for part in formula.parts:
-                found = found.meet(self._fact(part))
-            return found
+            return self._all_facts(formula.parts)
         if not isinstance(formula, SignedSchema):
             return _NOTHING
         meaning = frozenset((self._meaning(formula.located),))

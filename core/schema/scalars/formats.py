@@ -39,58 +39,52 @@ _MONTHS = rf"\d+M(?:{_DAYS})?"
 _YEARS = rf"\d+Y(?:{_MONTHS})?"
 _DURATION = rf"P(?:(?:{_DAYS}|{_MONTHS}|{_YEARS})(?:{_DURATION_TIME})?|{_DURATION_TIME}|\d+W)"
 
-_ATEXT = r"[A-Za-z0-9!#$%&'*+\/=?^_`{|}~-]"
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_EMAIL = (
-    rf"(?:{_ATEXT}+(?:\.{_ATEXT}+)*"
-    r'|"(?:[ !#-\[\]-~]|\\[ -~])*")'
-    rf"@(?:{_LABEL}(?:\.{_LABEL})*|\[(?:{IPV4}|IPv6:{IPV6})\])"
-)
+
+def _email(more: str = "") -> str:
+    """Return the pattern of e-mail addresses, with more characters in atoms, quoted strings and labels."""
+    text = rf"[A-Za-z0-9!#$%&'*+\/=?^_`{{|}}~{more}-]"
+    label = rf"[A-Za-z0-9{more}](?:[A-Za-z0-9{more}-]*[A-Za-z0-9{more}])?"
+    return (
+        rf"(?:{text}+(?:\.{text}+)*"
+        rf'|"(?:[ !#-\[\]-~{more}]|\\[ -~])*")'
+        rf"@(?:{label}(?:\.{label})*|\[(?:{IPV4}|IPv6:{IPV6})\])"
+    )
+
 
 _PERCENT = r"%[0-9A-Fa-f]{2}"
 _UNRESERVED = r"A-Za-z0-9._~\-"
 _SUB_DELIMS = r"!$&'()*+,;="
-_PCHAR = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}:@]|{_PERCENT})"
-_SEGMENT_NO_COLON = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}@]|{_PERCENT})+"
-_USER = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}:]|{_PERCENT})*"
-_REG_NAME = rf"(?:[{_UNRESERVED}{_SUB_DELIMS}]|{_PERCENT})*"
 _IP_LITERAL = rf"\[(?:{IPV6}|[vV][0-9A-Fa-f]+\.[{_UNRESERVED}{_SUB_DELIMS}:]+)\]"
-_AUTHORITY = rf"(?:{_USER}@)?(?:{_IP_LITERAL}|{_REG_NAME})(?::\d*)?"
-_PATH_ABEMPTY = rf"(?:\/{_PCHAR}*)*"
-_PATH_ABSOLUTE = rf"\/(?:{_PCHAR}+(?:\/{_PCHAR}*)*)?"
-_PATH_ROOTLESS = rf"{_PCHAR}+(?:\/{_PCHAR}*)*"
-_PATH_NOSCHEME = rf"{_SEGMENT_NO_COLON}(?:\/{_PCHAR}*)*"
-_TAIL = rf"(?:\?(?:{_PCHAR}|[\/?])*)?(?:#(?:{_PCHAR}|[\/?])*)?"
-_URI = rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:\/\/{_AUTHORITY}{_PATH_ABEMPTY}|{_PATH_ABSOLUTE}|{_PATH_ROOTLESS})?{_TAIL}"
-_RELATIVE = rf"(?:\/\/{_AUTHORITY}{_PATH_ABEMPTY}|{_PATH_ABSOLUTE}|{_PATH_NOSCHEME})?{_TAIL}"
-
 # RFC 3987: what an IRI has beyond a URI, anywhere, and in its query.
 _UCSCHAR = r"\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}" + "".join(
     rf"\u{{{plane:X}{'1000' if plane == 0xE else '0000'}}}-\u{{{plane:X}FFFD}}" for plane in range(1, 0xF)
 )
 _IPRIVATE = r"\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}"
-_IUNRESERVED = _UNRESERVED + _UCSCHAR
-_IPCHAR = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}:@]|{_PERCENT})"
-_ISEGMENT_NO_COLON = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}@]|{_PERCENT})+"
-_IUSER = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}:]|{_PERCENT})*"
-_IREG_NAME = rf"(?:[{_IUNRESERVED}{_SUB_DELIMS}]|{_PERCENT})*"
-_IAUTHORITY = rf"(?:{_IUSER}@)?(?:{_IP_LITERAL}|{_IREG_NAME})(?::\d*)?"
-_IPATH_ABEMPTY = rf"(?:\/{_IPCHAR}*)*"
-_IPATH_ABSOLUTE = rf"\/(?:{_IPCHAR}+(?:\/{_IPCHAR}*)*)?"
-_IPATH_ROOTLESS = rf"{_IPCHAR}+(?:\/{_IPCHAR}*)*"
-_IPATH_NOSCHEME = rf"{_ISEGMENT_NO_COLON}(?:\/{_IPCHAR}*)*"
-_ITAIL = rf"(?:\?(?:{_IPCHAR}|[\/?{_IPRIVATE}])*)?(?:#(?:{_IPCHAR}|[\/?])*)?"
-_IRI = rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:\/\/{_IAUTHORITY}{_IPATH_ABEMPTY}|{_IPATH_ABSOLUTE}|{_IPATH_ROOTLESS})?{_ITAIL}"
-_IRELATIVE = rf"(?:\/\/{_IAUTHORITY}{_IPATH_ABEMPTY}|{_IPATH_ABSOLUTE}|{_IPATH_NOSCHEME})?{_ITAIL}"
 
-# RFC 6531: every character beyond ASCII joins atoms, quoted strings and labels.
-_UTEXT = r"[A-Za-z0-9!#$%&'*+\/=?^_`{|}~\u{80}-\u{10FFFF}-]"
-_ULABEL = r"[A-Za-z0-9\u{80}-\u{10FFFF}](?:[A-Za-z0-9\u{80}-\u{10FFFF}-]*[A-Za-z0-9\u{80}-\u{10FFFF}])?"
-_IDN_EMAIL = (
-    rf"(?:{_UTEXT}+(?:\.{_UTEXT}+)*"
-    r'|"(?:[ !#-\[\]-~\u{80}-\u{10FFFF}]|\\[ -~])*")'
-    rf"@(?:{_ULABEL}(?:\.{_ULABEL})*|\[(?:{IPV4}|IPv6:{IPV6})\])"
-)
+
+def _identifiers(unreserved: str, private: str = "") -> tuple[str, str]:
+    """Return the patterns of URIs, or IRIs, and of relative references.
+
+    Args:
+        unreserved: the unreserved characters.
+        private: more characters that may be in a query.
+    """
+    char = rf"(?:[{unreserved}{_SUB_DELIMS}:@]|{_PERCENT})"
+    no_colon = rf"(?:[{unreserved}{_SUB_DELIMS}@]|{_PERCENT})+"
+    user = rf"(?:[{unreserved}{_SUB_DELIMS}:]|{_PERCENT})*"
+    name = rf"(?:[{unreserved}{_SUB_DELIMS}]|{_PERCENT})*"
+    authority = rf"(?:{user}@)?(?:{_IP_LITERAL}|{name})(?::\d*)?"
+    segments = rf"(?:\/{char}*)*"
+    absolute = rf"\/(?:{char}+{segments})?"
+    tail = rf"(?:\?(?:{char}|[\/?{private}])*)?(?:#(?:{char}|[\/?])*)?"
+    return (
+        rf"[A-Za-z][A-Za-z0-9+.\-]*:(?:\/\/{authority}{segments}|{absolute}|{char}+{segments})?{tail}",
+        rf"(?:\/\/{authority}{segments}|{absolute}|{no_colon}{segments})?{tail}",
+    )
+
+
+_URI, _RELATIVE = _identifiers(_UNRESERVED)
+_IRI, _IRELATIVE = _identifiers(_UNRESERVED + _UCSCHAR, _IPRIVATE)
 
 _TEMPLATE_LITERAL = rf"(?:[!#$&'()*+,\-.\/0-9:;=?@A-Z\[\]_a-z~{_UCSCHAR}{_IPRIVATE}]|{_PERCENT})"
 _VARCHAR = rf"(?:[A-Za-z0-9_]|{_PERCENT})"
@@ -103,8 +97,8 @@ _PATTERNS = {
     "date": DATE,
     "time": _TIME,
     "duration": _DURATION,
-    "email": _EMAIL,
-    "idn-email": _IDN_EMAIL,
+    "email": _email(),
+    "idn-email": _email(r"\u{80}-\u{10FFFF}"),  # RFC 6531: every character beyond ASCII
     "ipv4": IPV4,
     "ipv6": IPV6,
     "uuid": r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",

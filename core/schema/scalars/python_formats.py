@@ -59,7 +59,7 @@ def _base64_text(last: str) -> str:
         """Return a class of the digits that have no bit of ``zero``."""
         return "[" + "".join("\\" + c if c in "-/" else c for i, c in enumerate(alphabet) if not i & zero) + "]"
 
-    # Four digits of six bits are three bytes, whose first bits are the 32 of the first digit, the 8 and the 2 of the next.
+    # Four digits of six bits are three bytes; their first bits are the 32 of the first digit, then an 8, then a 2.
     first, second, third = digits(32), digits(8), digits(2)
     whole = f"{first}{second}{third}{digits(0)}"
     return f"(?:{whole})*(?:{first}{digits(8 | 7)}==|{first}{second}{digits(2 | 1)}=)?"

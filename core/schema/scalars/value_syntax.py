@@ -46,7 +46,7 @@ _ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x
 
 
 def mark(text: str, control: Sequence[str]) -> Mark:
-    """Return markup as pieces, each with whether it is a control token: ``a<c>`` -> ``(("a", False), ("<c>", True))``."""
+    """Return markup as pieces, each with whether it is a control token: ``a<c>`` -> (("a", False), ("<c>", True))."""
     pieces: list[tuple[str, bool]] = []
     while text:
         words = [(at, -len(word), word) for word in control if (at := text.find(word)) >= 0]
