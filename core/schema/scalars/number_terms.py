@@ -33,6 +33,10 @@ from .numbers import (
 #: The greatest double in its shortest spelling: with the exponent 308, mantissas end here.
 _GREATEST = Decimal(repr(float_info.max))
 
+#: By a digit: the digits above it, and those below it, as the code points where membership flips (`Terms.chars_of`).
+_ABOVE = {str(digit): (ord("1") + digit, ord("9") + 1) for digit in range(9)}
+_BELOW = {str(digit): (ord("0"), ord("0") + digit) for digit in range(1, 10)}
+
 _DIGITS, _NONZERO, _OTHERS, _E = map(CharSet.of, ("0123456789", "123456789", "+-.eE", "eE"))
 
 
@@ -334,20 +338,19 @@ class Numbers:
         equal = terms.seq(terms.literal(whole), self._fractions(fraction, above=above, strict=strict))
         return terms.alt([terms.seq(differs, self.any_fraction), equal])
 
-    def _digits(self, digit: str, *, above: bool, least: int = 0) -> int:
-        """Return the digits above (below) one, from a least one on; no text if there are none."""
-        low, high = (int(digit) + 1, 9) if above else (least, int(digit) - 1)
-        return self.terms.chars(CharSet.range(str(low), str(high))) if low <= high else self.terms.EMPTY
-
     def _integers(self, whole: str, *, above: bool) -> int:
         """Return the integers above (below) one that is given by its digits."""
         terms = self.terms
         parts = []
         size = len(whole)
+        beyond = _ABOVE if above else _BELOW
         for index, digit in enumerate(whole):  # the first digit that differs
-            differs = self._digits(digit, above=above, least=int(index == 0 and size > 1))
-            rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
-            parts.append(terms.sequence([terms.literal(whole[:index]), differs, rest]))
+            if digit in beyond:
+                differs = terms.chars_of(beyond[digit])
+                if index == 0 and size > 1:
+                    differs = terms.and_([differs, self.nonzero])
+                rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
+                parts.append(terms.sequence([terms.literal(whole[:index]), differs, rest]))
         if above:
             parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, size, None)))
         elif size > 1:
@@ -365,9 +368,11 @@ class Numbers:
         if above:
             tail = terms.sequence([self.zeros, self.nonzero, self.any_digits])
             parts.append(terms.sequence([self.point, terms.literal(fraction), tail]))
+        beyond = _ABOVE if above else _BELOW
         for index, digit in enumerate(fraction):  # the first digit that differs
             same = terms.literal(fraction[:index])
-            parts.append(terms.sequence([self.point, same, self._digits(digit, above=above), self.any_digits]))
+            if digit in beyond:
+                parts.append(terms.sequence([self.point, same, terms.chars_of(beyond[digit]), self.any_digits]))
             if not above:  # a proper prefix is smaller, since the bound's last digit is not zero
                 prefix = terms.seq(self.point, same)
                 parts.append(prefix if index else terms.alt([terms.EPSILON, prefix]))
