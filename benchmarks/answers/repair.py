@@ -13,11 +13,9 @@ gets the text and the types of the tools; what they return is validated likewise
 from __future__ import annotations
 
 import gc
-import importlib.metadata
 import json
 import random
 import re
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from typing import Any
 
 from benchmarks.shared.data import BFCL, rows
 from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.workers import installed
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
@@ -92,26 +91,15 @@ def _camel(word: str) -> str:
     return parts[0] + "".join(map(str.capitalize, parts[1:])) if len(parts) > 1 else word.upper()
 
 
-def _as_python(text: str, draw: random.Random) -> str | None:
-    return re.sub(r"\{.*\}", lambda match: repr(json.loads(match.group())), text)
+def _calls(new: Callable[[dict[str, Any], random.Random], str]) -> Damage:
+    """Write each call anew, from its name and arguments."""
+    return lambda text, draw: re.sub(r"\{.*\}", lambda match: new(json.loads(match.group()), draw), text)
 
 
-def _as_text(text: str, draw: random.Random) -> str | None:
-    def call(match: re.Match[str]) -> str:
-        value = json.loads(match.group())
-        return json.dumps({**value, "arguments": json.dumps(value["arguments"])})
-
-    return re.sub(r"\{.*\}", call, text)
-
-
-def _unknown(text: str, draw: random.Random) -> str | None:
-    def call(match: re.Match[str]) -> str:
-        value = json.loads(match.group())
-        members = list(value["arguments"].items())
-        members.insert(draw.randint(0, len(members)), ("confidence_zz", draw.choice(["high", 0.9, ["a"], {"b": "c"}])))
-        return json.dumps({**value, "arguments": dict(members)})
-
-    return re.sub(r"\{.*\}", call, text)
+def _unknown(call: dict[str, Any], draw: random.Random) -> str:
+    members = list(call["arguments"].items())
+    members.insert(draw.randint(0, len(members)), ("confidence_zz", draw.choice(["high", 0.9, ["a"], {"b": "c"}])))
+    return json.dumps({**call, "arguments": dict(members)})
 
 
 def _inner_quotes(text: str, draw: random.Random) -> str | None:
@@ -136,7 +124,7 @@ def meant(kind: str, text: str, draw: random.Random) -> str:
 
 DAMAGES: dict[str, Damage] = {
     "single quotes": _sub(_STRING.pattern, lambda m: m.group() if "'" in m.group() else f"'{m.group()[1:-1]}'"),
-    "Python's repr": _as_python,
+    "Python's repr": _calls(lambda call, draw: repr(call)),
     "names without quotes": _sub(r'"([A-Za-z_]\w*)":', r"\1:"),
     "typographic quotes": _sub(r'"([^"\\]*)"', "\u201c\\1\u201d"),
     "a comma too many": _one(r"\}", lambda m: ",}"),
@@ -159,8 +147,8 @@ DAMAGES: dict[str, Damage] = {
     "a misspelled argument": _misspelled(r'[{,] ?"([^"]{4,})":(?! \{)(?<!"name":)(?<!"arguments":)'),
     "a number as text": _one(r": (-?\d+(?:\.\d+)?)(?=[,}])", lambda m: f': "{m.group(1)}"'),
     "a flag as text": _one(r": (true|false)(?=[,}])", lambda m: f': "{m.group(1).capitalize()}"'),
-    "an unknown argument": _unknown,
-    "arguments as text": _as_text,
+    "an unknown argument": _calls(_unknown),
+    "arguments as text": _calls(lambda call, _: json.dumps({**call, "arguments": json.dumps(call["arguments"])})),
     "parameters for arguments": _sub('"arguments"', '"parameters"'),
     "no end marker": _cut_out(r"\n</tool_call>$"),
     "no begin marker": _cut_out(r"^<tool_call>\n"),
@@ -284,19 +272,6 @@ PEERS: dict[str, tuple[str, Callable[[str, ToolSet], list[ToolCall]]]] = {
 }
 
 
-def installed_peers() -> dict[str, Callable[[str, ToolSet], list[ToolCall]]]:
-    """The peers that are installed; says of the others that they are not."""
-    found = {}
-    for name, (package, read) in PEERS.items():
-        try:
-            importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            print(f"{name} is left out: {package} is not installed", file=sys.stderr)
-        else:
-            found[name] = read
-    return found
-
-
 def main(
     each: int = 60,
     data: Path = BFCL,
@@ -315,7 +290,8 @@ def main(
     draw.shuffle(pool)
     gc.collect()
     gc.freeze()  # a collection of the sample is nobody's repair
-    wire, peers = get_format("hermes"), installed_peers()
+    wire = get_format("hermes")
+    peers = {name: read for name, (package, read) in PEERS.items() if installed(package)}
     report, whole = {}, Tally()
     for kind, damage in DAMAGES.items():
         tally = Tally()

@@ -13,15 +13,18 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
+from benchmarks.shared.engines import Encode, LLGuidance, Ours, XGrammar
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
+from toolgrammar.core import Constraint, Vocabulary
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 APPLIED_ROWS = 32
@@ -56,38 +59,115 @@ def call(seed: random.Random) -> str:
     return json.dumps({"name": f"get_forecast_{number}", "arguments": arguments}, ensure_ascii=False)
 
 
-def filling(
-    start: Callable[[], Any],
-    accept: Callable[[Any, int], bool],
-    fill: Callable[[list[Any]], Any],
-    texts: Sequence[Sequence[int]],
-    steps: int,
-) -> float:
-    """Microseconds for each mask, warm."""
+@dataclass(frozen=True)
+class Rows:
+    """An engine that masks many rows at once.
+
+    Attributes:
+        start: makes the matcher of a row.
+        accept: advances a matcher by a token.
+        fill: computes the masks of matchers on the host, as `put` takes them; its name in the results is ``fills``.
+        put: puts masks on logits; its name in the results is ``puts``.
+    """
+
+    start: Callable[[], Any]
+    accept: Callable[[Any, int], bool]
+    fill: Callable[[list[Any]], Any]
+    put: Callable[[Any, Any], Any]
+    fills: str
+    puts: str = "apply_token_bitmask_inplace"
+
+
+def ours(vocabulary: Vocabulary, constraint: Constraint, device: str = "cpu") -> Rows:
+    """Return this library, with a table of masks on a device."""
+    table = MaskTable(vocabulary.size, 4_096, device=None if device == "cpu" else device)
+    accept = lambda each, token: bool(each.accept(token))  # noqa: E731 - one of three alike
+    return Rows(
+        constraint.matcher, accept, table.rows, table.forbid, "MaskTable.rows", "MaskTable.apply (fill included)"
+    )
+
+
+def peers(vocabulary: Vocabulary, encode: Encode, schema: Any, rows: int, threads: int = 0) -> dict[str, Rows]:
+    """Return llguidance and xgrammar with a compiled schema.
+
+    Args:
+        vocabulary: of the masks.
+        encode: its tokenizer.
+        schema: is compiled.
+        rows: number of rows.
+        threads: of their own; 0: as many as they like, and masks that a GPU reads
+    """
+    import llguidance.torch as llguidance_torch
+    import xgrammar
+    from llguidance import LLExecutor
+
+    llguidance = LLGuidance(vocabulary, encode).compile(schema)
+    executor = LLExecutor(num_threads=threads or None)
+    compiled = XGrammar(vocabulary).compile(schema)
+    batch = xgrammar.BatchGrammarMatcher(max_threads=threads or "auto")
+    shape = (rows, (vocabulary.size + 31) // 32)
+    bits = [torch.zeros(shape, dtype=torch.int32, pin_memory=not threads) for _ in range(2)]
+
+    def llguidance_fill(matchers: list[Any]) -> Any:
+        numbered = [(matcher, row) for row, matcher in enumerate(matchers)]
+        llguidance_torch.fill_next_token_bitmask_par(executor, numbered, bits[0])
+        return bits[0]
+
+    def xgrammar_fill(matchers: list[Any]) -> Any:
+        batch.batch_fill_next_token_bitmask(matchers, bits[1])
+        return bits[1]
+
+    def putting(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        return lambda logits, masks: apply(logits, masks.to(logits.device, non_blocking=True))
+
+    return {
+        "llguidance": Rows(
+            llguidance.deep_copy,
+            lambda each, token: each.try_consume_tokens([token]) == 1,
+            llguidance_fill,
+            putting(llguidance_torch.apply_token_bitmask_inplace),
+            "fill_next_token_bitmask_par",
+        ),
+        "xgrammar": Rows(
+            lambda: xgrammar.GrammarMatcher(compiled),
+            lambda each, token: bool(each.accept_token(token)),
+            xgrammar_fill,
+            putting(xgrammar.apply_token_bitmask_inplace),
+            "batch_fill_next_token_bitmask",
+        ),
+    }
+
+
+def begun(engine: Rows, texts: Sequence[Sequence[int]], places: Sequence[int]) -> list[Any]:
+    """Return the matchers of texts, each at a place."""
+    matchers = [engine.start() for _ in texts]
+    for matcher, text, place in zip(matchers, texts, places, strict=True):
+        assert all(engine.accept(matcher, token) for token in text[:place])
+    return matchers
+
+
+def filling(engine: Rows, texts: Sequence[Sequence[int]], steps: int) -> float:
+    """Return the microseconds for each mask, warm."""
     spent: list[float] = []
     for is_warm in (False, True):
         places = [(index * 3) % len(text) for index, text in enumerate(texts)]
-        matchers = [start() for _ in texts]
-        for matcher, text, place in zip(matchers, texts, places, strict=True):
-            for token in text[:place]:
-                assert accept(matcher, token)
+        matchers = begun(engine, texts, places)
         for _ in range(steps):
             begin = time.perf_counter()
-            fill(matchers)
+            engine.fill(matchers)
             if is_warm:
                 spent.append((time.perf_counter() - begin) * 1e6 / len(texts))
             for index, text in enumerate(texts):
                 if places[index] == len(text):
-                    matchers[index] = start()
-                    places[index] = 0
+                    matchers[index], places[index] = engine.start(), 0
                 else:
-                    assert accept(matchers[index], text[places[index]])
+                    assert engine.accept(matchers[index], text[places[index]])
                     places[index] += 1
     return statistics.median(spent)
 
 
-def applying(ways: dict[str, Callable[[Any], Any]], logits: Any) -> dict[str, float]:
-    """Microseconds for each row of logits; the ways take turns, so that they meet the same machine."""
+def applying(ways: Mapping[str, Callable[[Any], Any]], logits: Any) -> dict[str, float]:
+    """Return the microseconds for each row of logits; the ways take turns, so that they meet the same machine."""
     spent: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(30):
         for name, apply in ways.items():
@@ -101,71 +181,37 @@ def applying(ways: dict[str, Callable[[Any], Any]], logits: Any) -> dict[str, fl
 def main(rows: int = 256, steps: int = 40, keep: bool = False) -> None:
     """Run, and print a table."""
     torch.set_num_threads(1)
-    import llguidance.numpy as llguidance_numpy
-    import llguidance.torch as llguidance_torch
-    import xgrammar
-    from llguidance import LLExecutor
-
-    vocabulary, encode = tekken()
-    seed = random.Random(0)
+    (vocabulary, encode), seed = tekken(), random.Random(0)
     texts = [encode(call(seed)) for _ in range(rows)]
     schema = {"anyOf": [tool(number) for number in range(10)]}
-    words = (vocabulary.size + 31) // 32
+    constraint = Ours(vocabulary, whitespace="flexible").compile(schema)
+    out = np.zeros((rows, constraint.words), np.uint32)
 
-    ours = Ours(vocabulary, whitespace="flexible")
-    constraint = ours.compile(schema)
-    out = np.zeros((rows, words), np.uint32)
-    masks = MaskTable(vocabulary.size, 4_096)
-    accept = lambda matcher, token: bool(matcher.accept(token))  # noqa: E731 - one of four alike
-    fills = {
-        "toolgrammar, MaskTable.rows": filling(constraint.matcher, accept, masks.rows, texts, steps),
-        "toolgrammar, fill_masks": filling(
-            constraint.matcher, accept, lambda each: fill_masks(each, out), texts, steps
-        ),
+    def words(matchers: list[Any]) -> Any:
+        fill_masks(matchers, out[: len(matchers)])
+        return out[: len(matchers)]
+
+    table = ours(vocabulary, constraint)
+    engines = {
+        "toolgrammar, table": table,
+        "toolgrammar": replace(table, fill=words, put=apply_mask, fills="fill_masks", puts="apply_mask"),
+        **peers(vocabulary, encode, schema, rows, threads=1),
     }
-    llguidance = LLGuidance(vocabulary, encode)
-    compiled = llguidance.compile(schema)
-    executor = LLExecutor(num_threads=1)
-    signed = out.view(np.int32)
-    fills["llguidance, fill_next_token_bitmask_par"] = filling(
-        compiled.deep_copy,
-        lambda matcher, token: matcher.try_consume_tokens([token]) == 1,
-        lambda each: llguidance_numpy.fill_next_token_bitmask_par(
-            executor, [(matcher, row) for row, matcher in enumerate(each)], signed
-        ),
-        texts,
-        steps,
-    )
-    peer = XGrammar(vocabulary)
-    grammar = peer.compile(schema)
-    batch = xgrammar.BatchGrammarMatcher(max_threads=1)
-    bitmask = xgrammar.allocate_token_bitmask(rows, vocabulary.size)
-    fills["xgrammar, batch_fill_next_token_bitmask"] = filling(
-        lambda: xgrammar.GrammarMatcher(grammar),
-        lambda matcher, token: bool(matcher.accept_token(token)),
-        lambda each: batch.batch_fill_next_token_bitmask(each, bitmask),
-        texts,
-        steps,
-    )
-    measured: list[list[object]] = [[name, "fill", micros] for name, micros in fills.items()]
-
-    matchers = [constraint.matcher() for _ in range(APPLIED_ROWS)]
-    for index, (matcher, text) in enumerate(zip(matchers, texts, strict=False)):
-        for token in text[: index % len(text)]:
-            assert matcher.accept(token)
-    given = np.zeros((APPLIED_ROWS, words), np.uint32)
-    fill_masks(matchers, given)
-    as_tensor = torch.from_numpy(given.view(np.int32))
+    shown = {name: name.partition(",")[0] for name in engines}
+    measured: list[list[object]] = [
+        [f"{shown[name]}, {engine.fills}", "fill", filling(engine, texts, steps)] for name, engine in engines.items()
+    ]
+    some = texts[:APPLIED_ROWS]
+    matchers = begun(table, some, [index % len(text) for index, text in enumerate(some)])
+    given = words(matchers)
+    masks = torch.from_numpy(given.view(np.int32))
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         logits = torch.randn((APPLIED_ROWS, vocabulary.size)).to(dtype)
         ways: dict[str, Callable[[Any], Any]] = {
-            "toolgrammar, apply_mask": lambda each: apply_mask(each, given),
-            "toolgrammar, MaskTable.apply (fill included)": lambda each: masks.apply(each, matchers),
-            "llguidance, apply_token_bitmask_inplace": lambda each: llguidance_torch.apply_token_bitmask_inplace(
-                each, as_tensor
-            ),
-            "xgrammar, apply_token_bitmask_inplace": lambda each: xgrammar.apply_token_bitmask_inplace(each, as_tensor),
+            name: partial(lambda engine, each: engine.put(each, masks), engine) for name, engine in engines.items()
         }
+        ways["toolgrammar"] = lambda each: apply_mask(each, given)
+        ways["toolgrammar, table"] = lambda each: table.put(each, table.fill(matchers))
         expected = logits.clone()
         apply_mask(expected, given)
         for apply in ways.values():
@@ -173,6 +219,7 @@ def main(rows: int = 256, steps: int = 40, keep: bool = False) -> None:
             apply(trial)
             assert torch.equal(expected, trial)
         what = f"apply {str(dtype)[6:]}"
-        measured += [[name, what, micros] for name, micros in applying(ways, logits).items()]
+        found = applying(ways, logits)
+        measured += [[f"{shown[name]}, {engines[name].puts}", what, micros] for name, micros in found.items()]
     report = {"rows": rows, "steps": steps, "micros_a_row": [list(map(str, row)) for row in measured]}
     show("batch", report, keep=keep)

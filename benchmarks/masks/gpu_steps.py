@@ -19,17 +19,15 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.masks.batch import call, tool
-from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
+from benchmarks.masks.batch import Rows, begun, call, ours, peers, tool
+from benchmarks.shared.engines import Ours
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
-from toolgrammar.core.masks.batch import MaskTable
 
 #: The shape of Llama 2 7B.
 WIDTH, INNER, HEADS, LAYERS = 4_096, 11_008, 32, 32
@@ -93,145 +91,65 @@ class Way:
     """A way to choose the next tokens: masks by an engine, or none.
 
     Args:
-        start: makes the matcher of a row.
-        accept: advances a matcher by a token.
-        masks: computes what `put` takes, on the host.
-        put: puts masks on logits, on the device.
         texts: what the rows write over and over, in tokens.
         judge: this library's constraint; each token drawn under a mask is checked by it, outside the time.
+        engine: the engine; without it, everything is allowed.
 
     Attributes:
         forbidden: number of tokens drawn that the judge forbids; peers allow more white space than it.
     """
 
-    def __init__(
-        self,
-        texts: list[list[int]],
-        judge: Any,
-        start: Callable[[], Any] | None = None,
-        accept: Callable[[Any, int], bool] | None = None,
-        masks: Callable[[list[Any]], Any] | None = None,
-        put: Callable[[Any, Any], Any] | None = None,
-    ) -> None:
-        self.texts, self.judge, self.start, self.accept, self.masks, self.put = texts, judge, start, accept, masks, put
+    def __init__(self, texts: list[list[int]], judge: Rows, engine: Rows | None = None) -> None:
+        self.texts, self.judge, self.engine = texts, judge, engine
         self.at = [1 + (index * 3) % (len(text) - 1) for index, text in enumerate(texts)]
         self.forbidden = 0
-        self.matchers: list[Any] = []
-        self.judges = [judge.matcher() for _ in texts]
-        for text, at, its_judge in zip(texts, self.at, self.judges, strict=True):
-            assert all(its_judge.accept(token) for token in text[:at])
-            if start is not None and accept is not None:
-                matcher = start()
-                assert all(accept(matcher, token) for token in text[:at])
-                self.matchers.append(matcher)
+        self.judges = begun(judge, texts, self.at)
+        self.matchers = [] if engine is None else begun(engine, texts, self.at)
 
     def step(self, network: Network) -> float:
         """Do one step; return milliseconds.
 
         The token drawn is read back, then replaced by that of the row's text, so that all ways write the same.
         """
-        next_tokens = torch.tensor([text[at - 1] for text, at in zip(self.texts, self.at, strict=True)])
-        network.tokens.copy_(next_tokens)
+        engine = self.engine
+        network.tokens.copy_(torch.tensor([text[at - 1] for text, at in zip(self.texts, self.at, strict=True)]))
         torch.cuda.synchronize()
         begin = time.perf_counter()
         logits = network.launch()
-        if self.masks is not None and self.put is not None:
-            logits = self.put(logits.clone(), self.masks(self.matchers))
-        else:
-            logits = logits.clone()
+        masks = None if engine is None else engine.fill(self.matchers)
+        logits = logits.clone()
+        if engine is not None:
+            engine.put(logits, masks)
         drawn = torch.multinomial(torch.softmax(logits.float(), dim=-1), 1).view(-1).tolist()
-        if self.accept is not None:
-            for matcher, text, at in zip(self.matchers, self.texts, self.at, strict=True):
-                assert self.accept(matcher, text[at])
+        for matcher, text, at in zip(self.matchers, self.texts, self.at, strict=False):
+            assert engine is not None and engine.accept(matcher, text[at])
         spent = (time.perf_counter() - begin) * 1e3
         for row, text in enumerate(self.texts):
-            if self.masks is not None and not self.judges[row].fork().accept(drawn[row]):
+            if engine is not None and not self.judges[row].fork().accept(drawn[row]):
                 self.forbidden += 1
             assert self.judges[row].accept(text[self.at[row]])
             self.at[row] += 1
             if self.at[row] == len(text):  # begin anew
                 self.at[row] = 1
-                self.judges[row] = self.judge.matcher()
-                self.judges[row].accept(text[0])
-                if self.start is not None and self.accept is not None:
-                    self.matchers[row] = self.start()
-                    self.accept(self.matchers[row], text[0])
+                (self.judges[row],) = begun(self.judge, [text], [1])
+                if engine is not None:
+                    (self.matchers[row],) = begun(engine, [text], [1])
         return spent
-
-
-def ways_of(texts: list[list[int]], vocabulary: Any, encode: Any, schema: Any) -> dict[str, Way]:
-    """Return free text and the engines, each with a compiled grammar."""
-    import llguidance.torch as llguidance_torch
-    import xgrammar
-    from llguidance import LLExecutor
-
-    rows, words = len(texts), (vocabulary.size + 31) // 32
-    ours = Ours(vocabulary, whitespace="flexible").compile(schema)
-    kept = MaskTable(vocabulary.size, 4_096, device="cuda")
-
-    def ours_put(logits: Any, found: Any) -> Any:
-        kept.forbid(logits, found)
-        return logits
-
-    llguidance = LLGuidance(vocabulary, encode).compile(schema)
-    executor = LLExecutor()
-    bits = torch.zeros((rows, words), dtype=torch.int32, pin_memory=True)
-
-    def llguidance_masks(matchers: list[Any]) -> Any:
-        llguidance_torch.fill_next_token_bitmask_par(executor, list(zip(matchers, range(rows), strict=True)), bits)
-        return bits
-
-    def llguidance_put(logits: Any, found: Any) -> Any:
-        llguidance_torch.apply_token_bitmask_inplace(logits, found.to("cuda", non_blocking=True))
-        return logits
-
-    peer = XGrammar(vocabulary).compile(schema)
-    batch = xgrammar.BatchGrammarMatcher()
-    theirs = torch.zeros((rows, words), dtype=torch.int32, pin_memory=True)
-
-    def xgrammar_masks(matchers: list[Any]) -> Any:
-        batch.batch_fill_next_token_bitmask(matchers, theirs)
-        return theirs
-
-    def xgrammar_put(logits: Any, found: Any) -> Any:
-        xgrammar.apply_token_bitmask_inplace(logits, found.to("cuda", non_blocking=True))
-        return logits
-
-    return {
-        "free": Way(texts, ours),
-        "toolgrammar": Way(
-            texts, ours, ours.matcher, lambda each, token: bool(each.accept(token)), kept.rows, ours_put
-        ),
-        "llguidance": Way(
-            texts,
-            ours,
-            llguidance.deep_copy,
-            lambda each, token: each.try_consume_tokens([token]) == 1,
-            llguidance_masks,
-            llguidance_put,
-        ),
-        "xgrammar": Way(
-            texts,
-            ours,
-            lambda: xgrammar.GrammarMatcher(peer),
-            lambda each, token: bool(each.accept_token(token)),
-            xgrammar_masks,
-            xgrammar_put,
-        ),
-    }
 
 
 def main(rows: str = "1,8,32,128", steps: int = 60, layers: int = LAYERS, keep: bool = False) -> None:
     """Run, and print a table."""
     vocabulary, encode = tekken()
     schema = {"anyOf": [tool(number) for number in range(10)]}
-    weights = weights_of(vocabulary.size, layers)
+    constraint, weights = Ours(vocabulary, whitespace="flexible").compile(schema), weights_of(vocabulary.size, layers)
     results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "context": CONTEXT, "steps": steps}
     for count in map(int, rows.split(",")):
         seed = random.Random(count)
         texts = [encode(call(seed)) for _ in range(count)]
         network = Network(count, layers, weights)
-        ways = ways_of(texts, vocabulary, encode, schema)
+        judge = ours(vocabulary, constraint, "cuda")
+        engines = {"free": None, "toolgrammar": judge, **peers(vocabulary, encode, schema, count)}
+        ways = {name: Way(texts, judge, engine) for name, engine in engines.items()}
         spent: dict[str, list[float]] = {name: [] for name in ways}
         for number in range(10 + steps):
             for name, way in ways.items():

@@ -34,11 +34,12 @@ from jsonschema_specifications import REGISTRY
 
 from benchmarks.masks.mask_verifier import constant, members
 from benchmarks.masks.maskbench import reason
+from benchmarks.masks.verdicts import asked
 from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.engines import Ours
 from benchmarks.shared.peers import single_bytes
 from benchmarks.shared.results_io import show
-from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
+from benchmarks.shared.workers import Sheet
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError
 from toolgrammar.core.masks.budget import Budget
 
@@ -282,20 +283,7 @@ def main(
     keep: bool = False,
 ) -> int:
     """Run the benchmark; 1 if there is an error of this library."""
-    chosen, names = rows(data, limit), ("toolgrammar", *installed(peers))
-    workers = [
-        Worker(
-            name,
-            (__name__, "judge"),
-            engine=engine,
-            options={**options, "vocabulary": "single_bytes"},
-            deadline=deadline,
-        )
-        for name, (engine, options) in ENGINES.items()
-        if engine in names
-    ]
-    settings = {"schemas": len(chosen), "deadline_s": deadline}
-    found = gathered(workers, chosen, dumped, settings, sheets, 20)
+    settings, workers, found = asked(__name__, ENGINES, rows(data, limit), peers, deadline, sheets)
     others = [sheets for name, sheets in found.items() if name != "toolgrammar"]
     engines = {}
     for worker in workers:

@@ -83,6 +83,40 @@ def counted(rows: Sequence[Mapping[str, Any]], sheets: Mapping[str, Sheet]) -> d
     }
 
 
+def asked(
+    job: str,
+    engines: Mapping[str, tuple[str, dict[str, Any]]],
+    chosen: Sequence[Mapping[str, Any]],
+    peers: str,
+    deadline: float,
+    sheets: Path | None,
+) -> tuple[dict[str, Any], list[Worker], dict[str, dict[str, Sheet]]]:
+    """Ask engines about rows of MaskBench, over single bytes; return the settings, the workers and their sheets.
+
+    Args:
+        job: the module whose ``judge`` is asked.
+        engines: the engine of each row of the table, and its options.
+        chosen: the rows.
+        peers: names of the engines beside ours.
+        deadline: seconds of processor time for a schema.
+        sheets: where answers are kept.
+    """
+    names = ("toolgrammar", *installed(peers))
+    workers = [
+        Worker(
+            name,
+            (job, "judge"),
+            engine=engine,
+            options={**options, "vocabulary": "single_bytes"},
+            deadline=deadline,
+        )
+        for name, (engine, options) in engines.items()
+        if engine in names
+    ]
+    settings = {"schemas": len(chosen), "deadline_s": deadline}
+    return settings, workers, gathered(workers, chosen, dumped, settings, sheets, 20)
+
+
 def kept_rows(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rows of the kept run by engine, which a run with fewer peers leaves; none if its settings differ."""
     file = RESULTS / "verdicts.json"
@@ -100,13 +134,8 @@ def main(
     keep: bool = False,
 ) -> int:
     """Run the benchmark; 1 if this library accepts an invalid instance."""
-    chosen, job = rows(data, limit), (__name__, "judge")
-    workers = [
-        Worker(name, job, options={**ENGINES[name], "vocabulary": "single_bytes"}, deadline=deadline)
-        for name in ("toolgrammar", *installed(peers))
-    ]
-    settings = {"schemas": len(chosen), "deadline_s": deadline}
-    found = gathered(workers, chosen, dumped, settings, sheets, 20)
+    chosen, named = rows(data, limit), {name: (name, options) for name, options in ENGINES.items()}
+    settings, workers, found = asked(__name__, named, chosen, peers, deadline, sheets)
     engines = kept_rows(settings) | {
         worker.name: {"version": worker.version, **counted(chosen, found[worker.name])} for worker in workers
     }

