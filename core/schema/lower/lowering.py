@@ -34,6 +34,7 @@ from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
 from .objects import ObjectLowering
 from .scalars import UNBOUNDED, ScalarLowering
+from .tagged_objects import tagged_objects
 from .values import GoalValues
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
@@ -207,16 +208,45 @@ class Lowering(ScalarLowering):
                 own = self.normaliser.assertions(located)
                 return self.nodes.EMPTY if own is None else self.branch(own)
         elif self._direct:
-            seen: set[object] = set()
-            while (target := self.synonym(located)) is not None and located.key not in seen:
-                seen.add(located.key)
-                located = document.enter(target)
-            if seen and target is None:  # else a loop: the normaliser raises its error
-                return self.subschema(located)
+            target = self._followed(located)
+            if target is None:  # the normaliser raises the error of the loop
+                return self._union((SignedSchema(located),))
+            if target is not located:
+                return self.subschema(target)
             options = self.options_of(located)
             if options is not None:
-                return self.nodes.alt([self.subschema(option) for option in options])
+                tagged = self._tagged(options) if len(options) > 1 else None
+                return self.nodes.alt([self.subschema(option) for option in options]) if tagged is None else tagged
         return self._union((SignedSchema(located),))
+
+    def _followed(self, located: Located) -> Located | None:
+        """Return the schema to which a schema leads that only refers to others (`synonym`); None: to itself."""
+        seen: set[object] = set()
+        while (target := self.synonym(located)) is not None:
+            if located.key in seen:
+                return None
+            seen.add(located.key)
+            located = self.normaliser.document.enter(target)
+        return located
+
+    def _tagged(self, options: list[Located]) -> int | None:
+        """Return the union of some schemas as `tagged_objects`; None if it is not one."""
+        document = self.normaliser.document
+        special = self.syntax is not None or self.is_marked or self.is_live or self._least_texts is not None
+        if special or self.objects.any_order or not (document.knows("const") and document.knows("enum")):
+            return None
+        followed: list[Located] = []
+        for option in options:
+            target = self._followed(document.enter(option))
+            if target is None:
+                return None
+            followed.append(target)
+        return tagged_objects(self, followed)
+
+    def after_tag(self, located: Located) -> int:
+        """Return the rest of an object after its first member, for `tagged_objects`."""
+        own = self.normaliser.assertions(self.normaliser.document.enter(located))
+        return self.nodes.EMPTY if own is None else self.objects.after_first(own.objects)
 
     def synonym(self, located: Located) -> Located | None:
         """Return the one schema that a schema applies to the same value, if it constrains nothing else; else None."""

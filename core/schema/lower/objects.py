@@ -22,7 +22,7 @@ from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
 from .object_rules import NO_OBJECTS, AfterNameRule, LiveRule, MembersState, RestRule
-from .object_witnesses import ObjectWitnesses, spelled_names
+from .object_witnesses import ObjectWitnesses, spelled_name, spelled_names
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
@@ -68,17 +68,34 @@ class ObjectLowering(ObjectWitnesses):
         are ``excluded``."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
-        plan = self._plans.get(objects)
-        if plan is None:
-            plan = ObjectPlan(self.shape(objects), self.lowering.here)
-            self._plans[objects] = plan
+        plan = self._plan(objects)
         if excluded and not self.lowering.is_marked:
             return self.nodes.seq(self._opening, self._rest(plan, _start(plan, excluded)))
         if plan.start == UNKNOWN:
             plan.start = self.nodes.seq(self._opening, self._rest(plan, _start(plan)))
         return plan.start
 
+    def _plan(self, objects: Objects) -> ObjectPlan:
+        """Return the plan of a conjunction; made once."""
+        plan = self._plans.get(objects)
+        if plan is None:
+            plan = self._plans[objects] = ObjectPlan(self.shape(objects), self.lowering.here)
+        return plan
+
     # -- states ------------------------------------------------------------------------------------------------
+
+    def tagged(self, name: str, rest: int) -> int:
+        """Return the objects in JSON whose first member has a name: ``rest`` is its value, and what follows."""
+        nodes, space = self.nodes, self._loose_space
+        if space is not None:
+            rest = nodes.sequence([space, self._colon, space, rest])
+        return nodes.seq(self._opening, nodes.seq(nodes.literal(spelled_name(name) + self._ending), rest))
+
+    def after_first(self, objects: Objects) -> int:
+        """Return the rest of an object after its first member, which is required, if only members are asked of it."""
+        plan = self._plan(objects)
+        assert plan.plain and not self.any_order and plan.required & 1
+        return self._after(plan, MembersState(1))
 
     def _after(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object after a member, from a state on."""

@@ -111,6 +111,56 @@ def test_masks_of_names_in_shared_lists(shared: int, monkeypatch: pytest.MonkeyP
         assert matcher.is_accepting
 
 
+@pytest.mark.parametrize("whitespace", ["single", "flexible"])
+def test_objects_told_apart_by_a_tag_are_their_union(whitespace: Any) -> None:
+    """Objects with a constant first member have the masks of a union that is not read by its tags (because something
+    more, always true, is asked of each), and only the object that is written is lowered."""
+    rng = random.Random(3)
+    kinds = ["", "a", "ab", "abc", 'q"', "\u00e9", "b", "ba"]
+    values = [
+        {"type": "integer"},
+        {"const": "x"},
+        {"not": {}},
+        {"type": "object", "properties": {"a": {"const": 1}}},
+        True,
+    ]
+    constraints = []
+    for _ in range(12):
+        schemas: list[dict[str, Any]] = [{"$ref": "#/$defs/0"}, {"$ref": "#/$defs/0"}]
+        for _ in range(6):
+            tag = rng.choice(({"const": rng.choice(kinds)}, {"enum": rng.sample(kinds, 2), "type": "string"}))
+            members = {name: rng.choice(values) for name in rng.sample(["a", "ab", "b"], 2)}
+            required = ["kind", *rng.sample(list(members), rng.randrange(2))]
+            closed = {"additionalProperties": rng.choice((False, {"type": "null"}))}
+            schemas.append({"type": "object", "properties": {"kind": tag, **members}, "required": required, **closed})
+        definition = schemas.pop()
+        pair = []
+        for more in ({}, {"minProperties": 0}):
+            schema = {"anyOf": [{**each, **more} for each in schemas], "$defs": {"0": {**definition, **more}}}
+            pair.append(Grammar.from_json_schema(schema, whitespace=whitespace).bind(vocabularies.BYTES))
+        constraints.append(pair)
+    for one, two in constraints:
+        for _ in range(4):
+            matchers, masks = (one.matcher(), two.matcher()), np.zeros((2, one.words), np.uint32)
+            for _ in range(40):
+                matchers[0].fill_mask(masks[0])
+                matchers[1].fill_mask(masks[1])
+                assert np.array_equal(masks[0], masks[1]), matchers
+                allowed = np.flatnonzero(np.unpackbits(masks[0].view(np.uint8), bitorder="little"))
+                token = int(rng.choice(allowed))
+                assert matchers[0].accept(token) and matchers[1].accept(token)
+                if matchers[0].is_finished:
+                    break
+    tagged = [
+        {"type": "object", "properties": {"k": {"const": str(at)}, "v": {"minimum": at}}, "required": ["k"]}
+        for at in range(500)
+    ]
+    constraint = Grammar.from_json_schema({"anyOf": tagged}, whitespace="single").bind(vocabularies.BYTES)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(b'{"k": "77", "v": 77}')
+    assert constraint.counters()["faults"] <= 20
+
+
 def test_a_real_vocabulary_is_judged_whole() -> None:
     """Steps through the automaton by bytes find what the matcher accepts, token by token, in 131,072 tokens."""
     pytest.importorskip("mistral_common", reason="mistral-common is not installed")

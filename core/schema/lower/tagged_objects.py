@@ -1,0 +1,84 @@
+"""Unions of objects that a tag tells apart: a first member, required, whose value is one of some constant strings.
+
+The tags are one list of words, and an object is lowered when its tag is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...language import node_kinds
+from ..normal.assertions import asserted
+from ..read.located import Located, SignedSchema
+from .object_witnesses import spelled_name
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+#: The keywords of an object whose members are written in the order of ``properties``, nothing else being asked of it.
+_PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
+_CONSTANT = frozenset({"type", "const", "enum"})
+
+
+@dataclass(slots=True, eq=False)
+class _AfterTag:
+    """The family of the rules of the rest of an object after its tag.
+
+    Attributes:
+        lowering: expands the rules.
+        options: by the number of a tag, the objects that have it.
+    """
+
+    lowering: Lowering
+    options: list[list[Located]]
+
+    def __call__(self, number: int) -> int:
+        """Return the rest of the objects with a tag."""
+        return self.lowering.nodes.alt([self.lowering.after_tag(option) for option in self.options[number]])
+
+    def as_empty_as(self, number: int) -> int:
+        """Return a node that is empty if and only if no object with a tag can be completed."""
+        lowering, options = self.lowering, self.options[number]
+        if any(lowering.is_inhabited((SignedSchema(option),)) for option in options):
+            return node_kinds.EPSILON
+        return lowering.nodes.alt([lowering.subschema(option) for option in options])
+
+
+def tagged_objects(lowering: Lowering, options: Sequence[Located]) -> int | None:
+    """Return the union of objects whose first member is the same tag; None if they are not.
+
+    Args:
+        lowering: lowers what follows a tag. Members come in the schema's order.
+        options: the schemas of the objects, without references.
+    """
+    name: str | None = None
+    by_tag: dict[str, list[Located]] = {}
+    for option in options:
+        schema = option.schema
+        tag = _tag(schema) if isinstance(schema, Mapping) else None
+        if tag is None or (name is not None and tag[0] != name):
+            return None
+        name, values = tag
+        for value in dict.fromkeys(values):
+            by_tag.setdefault(value, []).append(option)
+    if name is None:
+        return None
+    nodes = lowering.nodes
+    numbers = list(range(len(by_tag)))
+    rests = nodes.lazy_each(_AfterTag(lowering, list(by_tag.values())), numbers, [node_kinds.UNASKED] * len(numbers))
+    return lowering.objects.tagged(name, nodes.words(dict(zip(map(spelled_name, by_tag), rests, strict=True))))
+
+
+def _tag(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+    """Return the name and the values of the tag of objects; None: they have none, or more is asked of them."""
+    properties = schema.get("properties")
+    if not properties or schema.get("type") != "object" or not asserted(schema) <= _PLAIN:
+        return None
+    name, tag = next(iter(properties.items()))
+    if name not in schema.get("required", ()) or not isinstance(tag, Mapping) or not asserted(tag) <= _CONSTANT:
+        return None
+    if tag.get("type", "string") != "string" or ("const" in tag) == ("enum" in tag):
+        return None
+    values = tag["enum"] if "enum" in tag else [tag["const"]]
+    return (name, values) if all(type(value) is str for value in values) else None
