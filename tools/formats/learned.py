@@ -247,35 +247,28 @@ def with_markup(
         wire = replace(wire, ids=wire.ids or r"[A-Za-z0-9_\-]{1,40}")
     if base.triggers:
         return wire
-    start = (begin + call.partition("$")[0]).lstrip()
-    opening = _MARKER.match(start)
-    if opening is not None:
-        wire = replace(wire, triggers=(opening[1],))
-    elif start[:1] in ("", "{", "["):
-        wire = replace(wire, triggers=((begin + call).lstrip()[:1],), anchored=True, prose=False)
-    else:
-        wire = replace(wire, triggers=(start.split("\n")[0],))
     skips = re.findall(r"<[^<>$]+>|[\[\],;]", begin + separator + finish + call.rpartition("$args")[2])
-    wire = replace(wire, skips=tuple(dict.fromkeys(skips)))
-    if "$quoted" in call:
+    opener = call.partition("{" if "$quoted" in call else "$")[0].strip()
+    wire = replace(_with_trigger(wire), skips=tuple(dict.fromkeys(skips)), openers=(opener,) if opener else ())
+    if "$quoted" in call:  # name and arguments are members of one object
         key = re.search(r'"(\w+)":\s*\$quoted', call)
         arguments = re.search(r'"(\w+)":\s*\$args', call)
-        opener = call.partition("{")[0].strip()
-        return replace(
-            wire,
-            openers=(opener,) if opener else (),
-            name_key=key[1] if key else "name",
-            argument_keys=tuple(dict.fromkeys((*([arguments[1]] if arguments else []), "arguments", "parameters"))),
-        )
-    opener = call.partition("$")[0].strip()
-    middle = call.partition("$args")[0].partition("$")[2]
-    middle = "$" + (middle.rstrip() if isinstance(wire, XmlCalls) else middle)
-    return replace(
-        wire,
-        openers=(opener,) if opener else (),
-        head=_pattern(middle),
-        call_id="$id" if "$id" in call else "",
-    )
+        keys = dict.fromkeys((*([arguments[1]] if arguments else []), "arguments", "parameters"))
+        return replace(wire, name_key=key[1] if key else "name", argument_keys=tuple(keys))
+    middle = "$" + call.partition("$args")[0].partition("$")[2]
+    head = _pattern(middle.rstrip() if isinstance(wire, XmlCalls) else middle)
+    return replace(wire, head=head, call_id="$id" if "$id" in call else "")
+
+
+def _with_trigger(wire: TemplateFormat) -> TemplateFormat:
+    """Return the format with the beginning of its calls as the trigger: a marker, a bracket, or a line."""
+    start = (wire.begin + wire.call.partition("$")[0]).lstrip()
+    marker = _MARKER.match(start)
+    if marker is not None:
+        return replace(wire, triggers=(marker[1],))
+    if start[:1] in ("", "{", "["):  # any text may contain it: it counts only at the beginning of a turn
+        return replace(wire, triggers=((wire.begin + wire.call).lstrip()[:1],), anchored=True, prose=False)
+    return replace(wire, triggers=(start.split("\n")[0],))
 
 
 def _pattern(markup: str) -> str:

@@ -368,7 +368,7 @@ class SchemaWriter:
         return {ts.Array: "array", ts.Tuple: "array", ts.Object: "object", ts.Template: "string"}.get(type(type_), "T")
 
     def _check_grounded(self, key: str, at: ts.At) -> None:
-        """Refuse a type that is defined as itself, or as itself or something else."""
+        """Refuse a type that is defined as itself, or as itself or something else: ``type T = T | string``."""
         waiting, seen = [self.definitions[key]], set()
         while waiting:
             part = waiting.pop()

@@ -96,10 +96,13 @@ class Source:
     # -- comments ----------------------------------------------------------------------------------------------
 
     def comment_before(self, node: Node) -> Node | str | None:
-        """Return the comment on a node: the JSDoc block before it, or the lines of ``//`` above it."""
+        """Return the comment on a node: the JSDoc block before it, or the lines of ``//`` above it.
+
+        A comment belongs to the first node that asks for it; that one may ask again.
+        """
         owner = (node.start_byte, node.end_byte, node.type)
         lines: list[str] = []
-        end = node.start_byte
+        end = node.start_byte  # of the white space before the node, or before the comment above
         while True:
             start = len(self.bytes[:end].rstrip())
             comment = self.comments.get(start)
@@ -112,8 +115,8 @@ class Source:
                 self.taken[comment.start_byte] = owner
                 return comment
             if text.startswith("//"):
-                blank = self.bytes[start:end].count(b"\n") > 1
-                if blank or self.trailing.get(comment.start_point[0]) is comment:
+                is_apart = self.bytes[start:end].count(b"\n") > 1  # by a blank line
+                if is_apart or self.trailing.get(comment.start_point[0]) is comment:
                     break
                 self.taken[comment.start_byte] = owner
                 if not _DIRECTIVE.match(text):

@@ -113,6 +113,7 @@ class PythonicCallsParser(TemplateParser):
             buffer.skip(1)
             return True
         match = buffer.match(re.compile(_KEY))
+        # The name, or the white space after "=", may go on in the next piece of the text.
         if match is None or (match.end() == len(buffer.text) and not self._final):
             if match is None and not re.compile(_PERHAPS_KEY).fullmatch(buffer.text, buffer.position):
                 return self._give_up("expected an argument's name, '=' and a value", events)

@@ -477,7 +477,11 @@ class TemplateFormat(WireFormat):
             ends = [at + len(opener) for opener in openers if opener != "{" and (at := text.rfind(opener)) >= 0]
             if not ends and "{" not in openers:
                 return ()
-            found.append(without_space(text[: max(ends)] if ends else text.rpartition("{")[0] if "{" in text else text))
+            if ends:
+                text = text[: max(ends)]
+            elif "{" in text:  # the opener is the brace of the call's object
+                text = text.rpartition("{")[0]
+            found.append(without_space(text))
         return tuple(found)
 
     def _after_last(self) -> tuple[str, ...]:

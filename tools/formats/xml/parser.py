@@ -245,7 +245,7 @@ class XmlCallsParser(TemplateParser):
             if key not in texts:
                 divided.setdefault(key, value)
                 continue
-            name, start = key, 0
+            name, start = key, 0  # of the argument that ends where the next one in the string begins
             for match in (*self._inside(key, texts[key]), None):
                 end = len(texts[key]) if match is None else match.start()
                 written = texts[key][start:end]
