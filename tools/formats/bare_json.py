@@ -52,7 +52,7 @@ class BareJsonParser:
         self._names = names
         self._finish = finish
         self._new_id = new_id
-        self._is_off = False
+        self._is_off = False  # a call has come in the format's markup: JSON in later text is text
         self._calls = 0  # found here
         self._at_line = True  # only white space stands before, in this line
         self._held: list[str] = []  # text that may be a call
@@ -81,6 +81,7 @@ class BareJsonParser:
         return [*events, *self._give_back()]
 
     def _read(self, events: list[Event]) -> list[Event]:
+        """Return the events of the parser, with the calls in their text; its own calls are counted after these."""
         read: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta) and not self._is_off:

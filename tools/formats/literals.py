@@ -107,7 +107,7 @@ class LiteralScanner:
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 self.problem = "the arguments are nested too deeply"
-        elif self._depth == 0:
+        elif self._depth == 0:  # one of `until`, or a bracket that closes what is around the value
             self.done = True
             return end
         elif mark in _CLOSING:

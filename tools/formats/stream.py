@@ -196,8 +196,8 @@ class TextBuffer:
         if self.text.endswith(piece, 0, self.position):
             self.position -= len(piece)
             self._kept_from = min(self._kept_from, self.position)
-        else:  # some of it came with an earlier piece
-            if self._kept is not None:
+        else:  # some of it came with an earlier piece, which is dropped from `text`
+            if self._kept is not None:  # what was taken is kept without the piece
                 taken = "".join((*self._kept, self.text[self._kept_from : self.position]))
                 self._kept, self._kept_from = [taken[: max(0, len(taken) - len(piece))]], 0
             self.text = piece + self.text[self.position :]

@@ -311,11 +311,12 @@ class TypeAlgebra:
             for theirs in other.properties:
                 mine = properties.get(theirs.name)
                 properties[theirs.name] = theirs if mine is None else _both(mine, theirs)
+            # A property of one object also has the type that an index signature of the other gives to its name.
             for name, one in properties.items():
                 for shape in (whole, other):
-                    extra = None if shape.get(name) else _indexed(shape, name)
-                    if extra is not None and extra != one.type and one.at is not None:
-                        properties[name] = replace(one, type=ts.Both((one.type, extra), one.at))
+                    indexed = None if shape.get(name) else _indexed(shape, name)
+                    if indexed is not None and indexed != one.type and one.at is not None:
+                        properties[name] = replace(one, type=ts.Both((one.type, indexed), one.at))
             indexes: dict[ts.Type, ts.Index] = {one.key: one for one in whole.indexes}
             for index in other.indexes:
                 mine_index = indexes.get(index.key)

@@ -186,11 +186,10 @@ class NestedCallsParser(TemplateParser):
         if element.has_elements and "".join(element.text.pieces).strip(SPACE):
             return self._give_up_elements("there is text beside an element", events)
         value = element.value()
-        spelled = "" if self._open else dump_json(value)
         for name in element.text.leniencies:
             self._put_up_with(name, "".join(element.text.pieces), dump_json(value), at=element.begin)
         if not self._open:
-            self._add_argument(element.name, value, spelled, events)
+            self._add_argument(element.name, value, dump_json(value), events)
         elif self._open[-1].add(element.name, value):
             self._put_up_with("repeated_element", at=element.begin, new=self._item)
         return True

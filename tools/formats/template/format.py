@@ -39,6 +39,11 @@ def quoted(text: str) -> str:
     return re.sub(r"[\\^$.*+?()\[\]{}|/]", r"\\\g<0>", text)
 
 
+def _maybe(*alternatives: Grammar) -> Grammar:
+    """Return the grammar of nothing, or one of these."""
+    return Grammar.choice(Grammar.literal(""), *alternatives)
+
+
 @dataclass(frozen=True)
 class TemplateFormat(WireFormat):
     """A format as data.
@@ -205,43 +210,47 @@ class TemplateFormat(WireFormat):
             GrammarError: neither text nor calls are allowed, or more calls are demanded than the format can write.
             ToolGrammarError: the format cannot spell a tool's name, or cannot tell a JSON answer from calls.
         """
-        alternatives = []
+        alternatives: list[Grammar] = []
         calls_allowed = bool(turn.tools) and turn.max_calls != 0
         if turn.min_calls == 0 and turn.text:
-            said = self._text(turn, calls_allowed)
-            if self.trail and self.text_start:
-                said += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
-            alternatives.append(said)
-            if self.no_calls and calls_allowed and turn.response_schema is None:
-                alternatives += [self.markup(before + self.no_calls) for before in {"", self.lead}]
-            if turn.other is not None and calls_allowed:
-                alternatives += turn.other.grammars(turn)
+            alternatives += self._without_calls(turn, calls_allowed)
         if calls_allowed:
-            if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
-                raise GrammarError(
-                    f"the format {self.name} writes one call in a turn, not {turn.least_calls}",
-                    hint="ask for one call, or choose a format with several, such as hermes",
-                )
-            if self.spacing is not None and turn.whitespace == "single":
-                turn = replace(turn, whitespace=self.spacing)
-            calls = self._calls(turn)
-            may_go_on = turn.max_calls is None or turn.max_calls > 1
-            if trails := set(filter(None, (self.trail, self._space_between if may_go_on else ""))):
-                calls += Grammar.choice(Grammar.literal(""), *map(self.markup, sorted(trails)))
-            alternatives.append(calls)
-            if self.lead:
-                alternatives.append(self.markup(self.lead) + calls)
-            if turn.text and turn.response_schema is None:
-                if self.prose:
-                    alternatives.append(self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls))
-                if self.afterwards:
-                    alternatives.append(calls + self._prose(turn))
+            alternatives += self._with_calls(turn)
         if not alternatives:
             raise GrammarError("neither text nor calls are allowed in this turn", hint="give at least one tool")
         whole = alternatives[0] if len(alternatives) == 1 else Grammar.choice(*alternatives)
-        if not self.ends:
-            return whole
-        return whole + Grammar.choice(Grammar.literal(""), *map(Grammar.special, self.ends))
+        return whole + _maybe(*map(Grammar.special, self.ends)) if self.ends else whole
+
+    def _without_calls(self, turn: TurnSpec, calls_allowed: bool) -> Iterator[Grammar]:
+        """Yield the grammars of a turn of text, of one that says that no tool fits, and of calls in other spellings."""
+        text = self._text(turn, calls_allowed)
+        yield text + _maybe(self.markup(self.trail)) if self.trail and self.text_start else text
+        if self.no_calls and calls_allowed and turn.response_schema is None:
+            yield from (self.markup(before + self.no_calls) for before in sorted({"", self.lead}))
+        if turn.other is not None and calls_allowed:
+            yield from turn.other.grammars(turn)
+
+    def _with_calls(self, turn: TurnSpec) -> Iterator[Grammar]:
+        """Yield the grammars of a turn of calls, alone and with the text around them that the family writes."""
+        if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
+            raise GrammarError(
+                f"the format {self.name} writes one call in a turn, not {turn.least_calls}",
+                hint="ask for one call, or choose a format with several, such as hermes",
+            )
+        if self.spacing is not None and turn.whitespace == "single":
+            turn = replace(turn, whitespace=self.spacing)
+        calls = self._calls(turn)
+        may_go_on = turn.max_calls is None or turn.max_calls > 1
+        if trails := set(filter(None, (self.trail, self._space_between if may_go_on else ""))):
+            calls += _maybe(*map(self.markup, sorted(trails)))
+        yield calls
+        if self.lead:
+            yield self.markup(self.lead) + calls
+        if turn.text and turn.response_schema is None:
+            if self.prose:
+                yield self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls)
+            if self.afterwards:
+                yield calls + self._prose(turn)
 
     @property
     def _space_between(self) -> str:
