@@ -36,15 +36,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
-from benchmarks.shared.answer_ways import (
-    ONE_CALL,
-    Bench,
-    Case,
-    answered,
-    constrained,
-    free,
-    peer_way,
-)
+from benchmarks.shared.answer_ways import ONE_CALL, Bench, Case, answered, constrained, free, peer_way
 from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets

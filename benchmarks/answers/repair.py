@@ -272,13 +272,7 @@ PEERS: dict[str, tuple[str, Callable[[str, ToolSet], list[ToolCall]]]] = {
 }
 
 
-def main(
-    each: int = 60,
-    data: Path = BFCL,
-    seed: int = 0,
-    look: str = "",
-    keep: bool = False,
-) -> None:
+def main(each: int = 60, data: Path = BFCL, seed: int = 0, look: str = "", keep: bool = False) -> None:
     """Run the benchmark.
 
     Args:

@@ -68,11 +68,7 @@ class Connection:
             schema = {"$schema": self._dialect, **schema}
         try:
             grammar = Grammar.from_json_schema(
-                schema,
-                whitespace="flexible",
-                property_order="any",
-                registry=case.get("registry", {}),
-                formats=False,
+                schema, whitespace="flexible", property_order="any", registry=case.get("registry", {}), formats=False
             )
             grammar.program  # noqa: B018
         except UnsatisfiableSchemaError:

@@ -32,13 +32,7 @@ import jsonschema
 
 from toolgrammar.core import Grammar
 from toolgrammar.core.grammar import edits, random_text
-from toolgrammar.tools import (
-    ToolSet,
-    close_objects,
-    schema_from_typescript,
-    schema_to_typescript,
-    tools_to_typescript,
-)
+from toolgrammar.tools import ToolSet, close_objects, schema_from_typescript, schema_to_typescript, tools_to_typescript
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "tools" / "typescript" / "typescript_corpus.txt"
 STRANGE: list[Any] = [None, True, 0, -1.5, "", "zzz", [], ["zzz"], {}, {"zzz": 1}]
@@ -47,11 +41,7 @@ COUNT = 40
 #: Where the verdicts differ on purpose: (what the case's text holds, whether the compiler is the laxer one, why).
 EXPECTED: list[tuple[str, bool, str]] = [
     (r"\bobject\b", True, "`object` is a JSON object here; TypeScript's holds arrays too"),
-    (
-        r"interface T \{\}|\{\s*\}",
-        True,
-        "an empty object type takes no properties here; TypeScript's takes nearly all",
-    ),
+    (r"interface T \{\}|\{\s*\}", True, "an empty object type takes no properties here; TypeScript's takes nearly all"),
     (r"\benum\b", False, "TypeScript's string enums are nominal: their JSON values are no members to the compiler"),
     (r"\bundefined\b", False, "a property that may be `undefined` may be left out here: JSON has no `undefined`"),
     (r"\bclass T\b", False, "methods, accessors and private fields of a class are left out here: its JSON has none"),

@@ -104,11 +104,7 @@ def asked(
     names = ("toolgrammar", *installed(peers))
     workers = [
         Worker(
-            name,
-            (job, "judge"),
-            engine=engine,
-            options={**options, "vocabulary": "single_bytes"},
-            deadline=deadline,
+            name, (job, "judge"), engine=engine, options={**options, "vocabulary": "single_bytes"}, deadline=deadline
         )
         for name, (engine, options) in engines.items()
         if engine in names

@@ -270,13 +270,7 @@ def start(port: int) -> subprocess.Popen[bytes]:
     raise SystemExit("the server does not start")
 
 
-def main(
-    seconds: float = 120,
-    rounds: int = 4,
-    hostile: int = 5,
-    small: int = 50,
-    keep: bool = False,
-) -> None:
+def main(seconds: float = 120, rounds: int = 4, hostile: int = 5, small: int = 50, keep: bool = False) -> None:
     """Run the load, and print what was seen.
 
     Args:

@@ -197,12 +197,7 @@ class XGrammar:
     compiled = True
 
     def __init__(
-        self,
-        vocabulary: Vocabulary,
-        encode: Encode | None = None,
-        *,
-        strict_mode: bool = False,
-        cache: bool = False,
+        self, vocabulary: Vocabulary, encode: Encode | None = None, *, strict_mode: bool = False, cache: bool = False
     ) -> None:
         import xgrammar
 

@@ -9,18 +9,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from benchmarks.shared.figure import Bars, Line, Panel, bars, chart
-from benchmarks.shared.results_io import (
-    SHARES,
-    Result,
-    figures,
-    interval,
-    ratio,
-    share,
-    shares,
-    shows,
-    table,
-    where,
-)
+from benchmarks.shared.results_io import SHARES, Result, figures, interval, ratio, share, shares, shows, table, where
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURE = IMAGES / "growth.svg"
