@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.masks.maskbench import written
 from benchmarks.shared import engines
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, compared, llguidance_peer, mutated, xgrammar_peer
 from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
@@ -202,14 +203,8 @@ def masks(each: int) -> dict[str, Any]:
         for sample in texts:
             tokens = encode(sample)
             for engine in draw.sample(peers, len(peers)):
-                matcher = engine.start(compiled[engine.name])
-                for token in tokens:
-                    begin = time.perf_counter()
-                    accepted = engine.step(matcher, token)
-                    times[engine.name].append((time.perf_counter() - begin) * 1e6)
-                    if not accepted:
-                        refused[engine.name] += 1
-                        break
+                accepted, _ = written(engine, compiled[engine.name], tokens, times[engine.name], time.perf_counter)
+                refused[engine.name] += not accepted
         for engine in peers:
             every = np.array(times[engine.name])
             row = found[name][engine.name]

@@ -60,6 +60,16 @@ def text(
     )
 
 
+def begun(title: str, height: int) -> list[str]:
+    """The beginning of a picture, with its title and background."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        ' role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
+    ]
+
+
 def powers(span: tuple[float, float]) -> range:
     """The whole powers of ten between two."""
     return range(math.ceil(span[0]), math.floor(span[1]) + 1)
@@ -118,12 +128,7 @@ def chart(title: str, styles: Sequence[Line], rows: Sequence[tuple[str, Sequence
         rows: a heading (what y is), and the row's charts from left to right.
     """
     height = HEAD + len(rows) * (TITLE + PLOT + FOOT)
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
-    ]
+    out = begun(title, height)
     at = float(LEFT)
     for style in styles:
         out.append(f'<path d="M{at:.1f} 30h30" {stroke(style)}/>')
@@ -176,12 +181,7 @@ def bars(title: str, panels: Sequence[Bars], ours: str) -> str:
     """
     count = max(len(each.values) for each in panels)
     height = 64 + count * (BAR + BAR_GAP)
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
-    ]
+    out = begun(title, height)
     width = (WIDTH - LEFT - RIGHT - GAP * (len(panels) - 1)) / len(panels)
     for index, panel in enumerate(panels):
         left = 24 + index * (width + GAP)

@@ -62,8 +62,8 @@ def versus(way: str, counts: Mapping[str, Any], base: str) -> tuple[str, str]:
     return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
 
 
-def machine_first(result: Result, shown: str, head: str = "") -> str:
-    """Return a table below a line with the machine."""
+def machine_first(result: Result, shown: str, head: str) -> str:
+    """Return a table below a line with the machine, which begins with what else is to be said."""
     return f"{head}{where(result, shown)}.\n\n{shown}"
 
 
@@ -189,7 +189,7 @@ def gpu_steps(result: Result) -> str:
     return machine_first(result, table(columns, rows), head)
 
 
-@shows("tool_sets", whole=True)
+@shows("tool_sets")
 def tool_sets(result: Result) -> str:
     """Changing tool sets."""
     rows = []
@@ -198,13 +198,13 @@ def tool_sets(result: Result) -> str:
         times = [each.get(share, "-") for each in both for share in ("p50", "p99")]
         rows.append((name, found["requests"], found["refused"], found["first_pass_seconds"], *times))
     columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
-    return machine_first(result, table((*columns, "mask at the names, us: p50", "p99"), rows))
+    return table((*columns, "mask at the names, us: p50", "p99"), rows)
 
 
 # -- grammars as text, and exports ---------------------------------------------------------------------------------
 
 
-@shows("text_grammars", whole=True)
+@shows("text_grammars")
 def text_grammars(result: Result) -> str:
     """Masks of grammars that are written as text."""
     columns = {"p50, µs": "p50_us", "p99, µs": "p99_us", "mean, µs": "mean_us", "compile, ms": "compile_ms"}
@@ -213,7 +213,7 @@ def text_grammars(result: Result) -> str:
         for grammar, engines in result["masks"].items()
         for engine, row in engines.items()
     ]
-    return machine_first(result, records(rows, {**plain("grammar", "engine", "tokens"), **columns}))
+    return records(rows, {**plain("grammar", "engine", "tokens"), **columns})
 
 
 @shows("text_grammar_verdicts")
@@ -243,15 +243,15 @@ def exports_table(result: Result) -> str:
 
     loaded = ("exported", "exact", "not exported", "not loaded", "timed out", "crashed")
     judged = ("texts", "valid", "not judged", "refused, ours", "accepted, unnamed", "accepted, named")
-    of = f" of {result['of']:,}" if "of" in result else ""
-    late = f'"Timed out" is {result["deadline"]} seconds of processor time.' if "deadline" in result else ""
-    counts = records(named(result["counts"]), plain(*loaded, *judged))
-    parts = [f"{result['schemas']:,}{of} schemas. {late}".rstrip(), counts]
-    if sizes := result.get("characters", {}):
-        columns = plain(*dict.fromkeys(share for found in sizes.values() for share in found))
-        parts += ["Sizes in characters:", records(named(sizes), columns)]
+    parts = [
+        f"{result['schemas']:,} of {result['of']:,} schemas. "
+        f'"Timed out" is {result["deadline"]} seconds of processor time.',
+        records(named(result["counts"]), plain(*loaded, *judged)),
+        "Sizes in characters:",
+        records(named(result["characters"]), plain("p50", "p90", "p99", "worst")),
+    ]
     reasons: dict[str, dict[str, int]] = {}
-    for name, found in named(result.get("reasons", {})).items():
+    for name, found in named(result["reasons"]).items():
         for why, number in found.items():
             reasons.setdefault(why, {})[name] = number
     if reasons:
@@ -326,9 +326,9 @@ def decisions_table(result: Result) -> str:
     return table([*head, *FAMILIES], rows)
 
 
-@shows("repair", whole=True)
+@shows("repair")
 def repair(result: Result) -> str:
-    """The machine, and the table of damaged calls."""
+    """Damaged calls, by damage."""
     damages = {name: counts for name, counts in result.items() if name != "machine"}
     peers = [name.removesuffix(" valid") for name in result["all but cut"] if name.endswith(" valid")]
     columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
@@ -339,7 +339,7 @@ def repair(result: Result) -> str:
         found = [f"{counts.get(part, 0) / counts['cases']:.1%}" for part in parts]
         times = [figures(counts[f"{each}_ms"]) for each in ("p50", "p99")]
         rows.append([damage, counts["cases"], *found[:2], counts.get("invented", 0), *times, *found[2:]])
-    return machine_first(result, table(columns, rows))
+    return table(columns, rows)
 
 
 @shows("bfcl_v4")
@@ -657,7 +657,7 @@ def server_attack(result: Result) -> str:
 # -- growth --------------------------------------------------------------------------------------------------------
 
 
-@shows("memory", whole=True)
+@shows("memory")
 def memory(result: Result) -> str:
     """What constraints take."""
     schemas = result["schemas"]["entries"] + result["schemas"]["evictions"]
@@ -670,10 +670,10 @@ def memory(result: Result) -> str:
     for part, (name, bound) in names.items():
         counted, held = result[part]["counted_bytes"] / MB, result[part]["resident_bytes"] / MB
         rows.append((name, counted, held, float(bound), "yes" if max(counted, held) <= bound else "NO"))
-    return machine_first(result, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows))
+    return table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows)
 
 
-@shows("vocabulary_cost", whole=True)
+@shows("vocabulary_cost")
 def vocabulary(result: Result) -> str:
     """What it takes to prepare a vocabulary."""
 
@@ -687,7 +687,7 @@ def vocabulary(result: Result) -> str:
         "of that the content hash, ms": middle("of_that_hash_ms"),
     }
     ways = {name: result[name] for name in ("computed, kept nowhere", "computed and written", "read")}
-    return machine_first(result, records(ways, columns))
+    return records(ways, columns)
 
 
 AXES = {
@@ -763,30 +763,27 @@ def growth_picture(result: Result) -> str:
 def summary(results: Result) -> str:
     """What a token, a schema and a call cost, beside others: the picture, and two short tables."""
     found: Mapping[str, Any] = results["maskbench"]["engines"]
-    mask, first = "mask_and_accept_us", "compile_and_first_mask_us"
-    of = f"{results['maskbench']['schemas']:,}"
+
+    def times(key: str, share: str) -> list[str]:
+        return [f"{figures(each['common'][key][share])} µs" for each in found.values()]
+
+    mask, of = "mask_and_accept_us", f"{results['maskbench']['schemas']:,}"
     rows = [
-        ["a mask and its token, median", *(f"{figures(each['common'][mask]['p50'])} µs" for each in found.values())],
-        ["the same, mean", *(f"{figures(each['common'][mask]['mean'])} µs" for each in found.values())],
-        ["the same, 99th percentile", *(f"{figures(each['common'][mask]['p99'])} µs" for each in found.values())],
-        ["a new schema up to its first mask, median",
-         *(f"{figures(each['common'][first]['p50'])} µs" for each in found.values())],
+        ["a mask and its token, median", *times(mask, "p50")],
+        ["the same, mean", *times(mask, "mean")],
+        ["the same, 99th percentile", *times(mask, "p99")],
+        ["a new schema up to its first mask, median", *times("compile_and_first_mask_us", "p50")],
         [f"schemas compiled, of {of}", *(each["schemas_compiled"] for each in found.values())],
         ["invalid texts accepted", *(each["instances"]["too_lax"] for each in found.values())],
         ["valid texts refused", *(each["instances"]["too_strict"] for each in found.values())],
         ["memory of the process", *(f"{each['peak_memory_mb']:,} MB" for each in found.values())],
-    ]  # fmt: skip
+    ]
     model, answers = next(iter(results["bfcl_calls"]["models"].items()))
-    shown = {
-        "grammar": "toolgrammar",
-        "xgrammar's masks": "xgrammar's masks",
-        "llguidance's masks": "llguidance's masks",
-        "free text, parsed": "free text, parsed",
-    }
     calls = [
-        [name, counts["requests"], f"{counts['valid'] / counts['requests']:.1%}", counts["cut"],
+        ["toolgrammar" if way == "grammar" else way, counts["requests"],
+         f"{counts['valid'] / counts['requests']:.1%}", counts["cut"],
          f"{counts['right'] / counts['requests']:.0%}", f"{counts['passes'] / counts['requests']:.0f}"]
-        for way, name in shown.items()
+        for way in ("grammar", "xgrammar's masks", "llguidance's masks", "free text, parsed")
         for counts in (answers["ways"][way],)
     ]  # fmt: skip
     return "\n\n".join(
