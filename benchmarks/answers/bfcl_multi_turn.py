@@ -129,10 +129,10 @@ class Play:
         player: whose systems are used.
         messages: the conversation.
         steps: the calls of each answer, as Python.
-        known: the last result of each call, and how many results said something new up to it.
-        made: the calls, as Python has them.
+        known: by the call as Python, its last result, and the value of `news` then.
+        made: the calls, by their texts as Python.
         repeated: number of calls that were made before.
-        news: number of results that said something new.
+        news: number of results so far that were not those of the same call before.
     """
 
     turn: Turn

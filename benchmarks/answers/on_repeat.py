@@ -75,7 +75,7 @@ def other_call(bench: Bench, played: Play, most_steps: int) -> Sheet:
     """Return what a turn is worth if calls with a result are barred from now on."""
     other = played.branch(f"other:{played.turn.number}")
     while len(other.steps) < most_steps:
-        tools = Barred(other.turn.tools)
+        tools = Barred(other.turn.tools)  # without the calls since whose results nothing new was learnt
         tools.calls = [other.made[text] for text, (_, news) in other.known.items() if news == other.news]
         calls = bench.write(other.messages, tools).tool_calls
         if not calls:

@@ -31,6 +31,8 @@ from toolgrammar.tools.formats import get_format
 
 Damage = Callable[[str, random.Random], "str | None"]
 MARKERS = r"\n?</?tool_call>\n?"
+#: A word inside of a string value, with the spaces around it as the group.
+_INNER_WORD = r'": "[^"\\]*( [A-Za-z]{3,} )[^"\\]*"'
 _STRING = re.compile(r'"[^"\\]+"')
 
 
@@ -103,18 +105,15 @@ def _unknown(call: dict[str, Any], draw: random.Random) -> str:
 
 
 def _inner_quotes(text: str, draw: random.Random) -> str | None:
-    match = _some(r'": "[^"\\]*( [A-Za-z]{3,} )[^"\\]*"', text, draw)
-    if match is None:
-        return None
-    word = match.group(1).strip()
-    # What was meant has the quotes, escaped: see `meant`.
-    return text[: match.start(1)] + f' "{word}" ' + text[match.end(1) :]
+    """Quote a word inside of a string: ``"a red car" -> "a "red" car"``; what was meant has the quotes, escaped."""
+    match = _some(_INNER_WORD, text, draw)
+    return match and text[: match.start(1)] + f' "{match.group(1).strip()}" ' + text[match.end(1) :]
 
 
 def meant(kind: str, text: str, draw: random.Random) -> str:
     """The right text of a case whose damage adds something that belongs to it."""
     if kind == "quotes inside of a string":
-        match = _some(r'": "[^"\\]*( [A-Za-z]{3,} )[^"\\]*"', text, draw)
+        match = _some(_INNER_WORD, text, draw)
         assert match is not None
         return text[: match.start(1)] + f' \\"{match.group(1).strip()}\\" ' + text[match.end(1) :]
     if kind == "a line break in a string":

@@ -39,10 +39,12 @@ DRAWN, ROUNDS, MOST_EDITS = 20, 6, 2_000
 LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 
+#: Changes a subschema of a schema in place; False if the change has no place in it.
 Change = Callable[[random.Random, dict[str, Any], dict[str, Any]], bool]
 
 
 def _add(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Describe one more property."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return False
@@ -64,6 +66,7 @@ def _taken(rng: random.Random, schema: dict[str, Any]) -> tuple[str, Any] | None
 
 
 def _rename(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Describe a property, required or not, under another name."""
     required = list(schema.get("required", ()))
     taken = _taken(rng, schema)
     if taken is None:
@@ -75,6 +78,7 @@ def _rename(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) ->
 
 
 def _require(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Require one of the properties that may be left out."""
     names = [name for name in schema.get("properties") or () if name not in schema.get("required", ())]
     if not names:
         return False
@@ -83,6 +87,7 @@ def _require(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -
 
 
 def _free(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """No longer require the first of the required properties."""
     if not isinstance(schema.get("required"), list) or not schema["required"]:
         return False
     schema["required"] = schema["required"][1:]
@@ -92,6 +97,8 @@ def _free(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> b
 
 
 def _bounds(step: int) -> Change:
+    """Return the change that makes a bound or a list tighter by 1, or looser by 1, or adds or drops one."""
+
     def change(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
         kinds = schema.get("type")
         places = [key for key in (*LOWER, *UPPER) if type(schema.get(key)) in (int, float)]
@@ -126,6 +133,7 @@ def _bounds(step: int) -> Change:
 
 
 def _any_of(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Make the subschema an alternative, beside null, a short string or itself."""
     if schema is root:
         return False
     inner = dict(schema)
@@ -135,6 +143,7 @@ def _any_of(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) ->
 
 
 def _ref(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Move the subschema into the definitions of the root."""
     if schema is root or not schema or "$id" in schema or "id" in schema:
         return False
     key = "definitions" if "definitions" in root or "draft" in str(root.get("$schema")) else "$defs"
@@ -145,6 +154,7 @@ def _ref(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bo
 
 
 def _close(rng: random.Random, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    """Forbid further properties."""
     if not isinstance(schema.get("properties"), dict) or schema.get("additionalProperties") is False:
         return False
     schema["additionalProperties"] = False

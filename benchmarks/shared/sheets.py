@@ -1,4 +1,8 @@
-"""Answers that are kept in a file as soon as they are there, so that a run that was stopped goes on."""
+"""Answers that are kept in a file as soon as they are there, so that a run that was stopped goes on.
+
+A *sheet* is what is kept of one measurement, as plain data: the verdict about an answer and its costs, or what an
+engine made of a schema. Its key says what was measured: the model and the request, say, or the engine and the schema.
+"""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def sheets(
     path: Path | None = None,
     block: int = 1,
 ) -> Iterator[tuple[str, dict[str, Sheet]]]:
-    """Yield the id of each row, and the sheet of each worker; the workers take turns at going first.
+    """Yield the id of each row, and the sheets of its jobs by worker; the workers take turns at going first.
 
     A process that waits for others finds its caches empty when it goes on. With a ``block`` of one row, each row is
     measured by a process that was woken for it; with many, by a process that is at work.
