@@ -44,8 +44,10 @@ class InProcess:
         self._app = app
         self._http = http
         self._loop = EventLoop()
-        # At the end of the process the event loop itself ends what is open.
+        # Frees the thread and the models with the last client. It refers to these two, because a reference to this
+        # object would keep it alive. At the end of the process the event loop itself ends what is open.
         weakref.finalize(self, _free, self._loop, app.state.served).atexit = False
+        # The library takes bodies of its own classes only; which library it is, is known here.
         self._sync_body = type("_Body", (_SyncBody, http.SyncByteStream), {})
         self._async_body = type("_Body", (_AsyncBody, http.AsyncByteStream), {})
 

@@ -42,6 +42,11 @@ class ChatTemplate:
         self._constants = {"bos_token": bos, "eos_token": eos}
         self._compiled = compile_template(source)
 
+    @classmethod
+    def of(cls, source: str, controls: Iterable[str], *, bos: str, eos: str) -> ChatTemplate | None:
+        """Return the template of a model; None if its text is empty. Arguments and errors as of the class."""
+        return cls(source, controls=controls, bos=bos, eos=eos) if source else None
+
     def render_prompt(
         self,
         messages: Sequence[Message],

@@ -59,14 +59,14 @@ class FolderBackend(LocalBackend):
                 hint=f"pip install 'toolgrammar[{extra}]'",
             ) from error
         # The setting that reads names of control tokens as text belongs to a tokenizer; two need no lock.
-        self._controls, self._plain = (_loaded(folder, tokenizers.Tokenizer.from_file) for _ in range(2))
+        self._controls, self._plain = (_tokenizer(folder, tokenizers.Tokenizer) for _ in range(2))
         self._plain.encode_special_tokens = True
         config = read_json(folder, "tokenizer_config.json", optional=True)
-        names = {key: _text_of(config[key]) for key in _NAMED if config.get(key)}
-        ids = {name: self._controls.token_to_id(name) for name in _declared(config)}
+        bos_name, eos_name = (_name_of(config.get(key) or "") for key in ("bos_token", "eos_token"))
+        ids = {name: self._controls.token_to_id(name) for name in _control_names(config)}
         ids = {name: token_id for name, token_id in ids.items() if token_id is not None}
-        eos = ids.get(names.get("eos_token", ""))
-        self._bos = ids.get(names.get("bos_token", ""))
+        eos = ids.get(eos_name)
+        self._bos = ids.get(bos_name)
         vocabulary = Vocabulary.from_transformers(
             SimpleNamespace(
                 backend_tokenizer=self._controls,
@@ -78,16 +78,7 @@ class FolderBackend(LocalBackend):
             extra_eos=[token_id for token_id in ends if 0 <= token_id < size],
         )
         source = _template(folder, config)
-        self._template = (
-            ChatTemplate(
-                source,
-                controls=vocabulary.special,
-                bos=names.get("bos_token", ""),
-                eos=names.get("eos_token", ""),
-            )
-            if source
-            else None
-        )
+        self._template = ChatTemplate.of(source, vocabulary.special, bos=bos_name, eos=eos_name)
         super().__init__(
             str(folder),
             vocabulary,
@@ -108,8 +99,8 @@ class FolderBackend(LocalBackend):
     ) -> list[int]:
         """Return the token ids of a conversation, by the chat template of the folder if there is one."""
         if not messages:
-            begins = list(self._controls.encode("", add_special_tokens=True).ids)
-            return [self._bos] if self._bos is not None and self._bos in begins else []
+            added = self._controls.encode("", add_special_tokens=True).ids  # to every text, such as the end of a turn
+            return [self._bos] if self._bos is not None and self._bos in added else []
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, self._bos)
         pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
@@ -167,32 +158,32 @@ def token_ids_of(value: Any) -> list[int]:
     return [each for each in values if isinstance(each, int) and not isinstance(each, bool)]
 
 
-def _loaded(folder: Path, load: Any) -> Any:
+def _tokenizer(folder: Path, kind: Any) -> Any:
+    """Return the tokenizer of a folder; ``kind`` is the class ``tokenizers.Tokenizer``."""
+    path = str(folder / "tokenizer.json")
     try:
-        return load(str(folder / "tokenizer.json"))
+        return kind.from_file(path)
     except Exception as error:  # the package raises its own, without a common class
-        raise ModelError(
-            f"{str(folder / 'tokenizer.json')!r} cannot be read: {error}", hint="write the folder again"
-        ) from error
+        raise ModelError(f"{path!r} cannot be read: {error}", hint="write the folder again") from error
 
 
 def _ids(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _text_of(token: Any) -> str:
-    """Return the name of a token, which may be an object of its properties."""
+def _name_of(token: Any) -> str:
+    """Return the name of a token in ``tokenizer_config.json``: ``"<s>"`` or ``{"content": "<s>", ...}``."""
     return str(token["content"] if isinstance(token, Mapping) else token)
 
 
-def _declared(config: Mapping[str, Any]) -> list[str]:
+def _control_names(config: Mapping[str, Any]) -> list[str]:
     """Return the names of the control tokens that ``tokenizer_config.json`` declares."""
-    names = [_text_of(config[key]) for key in _NAMED if config.get(key)]
+    names = [_name_of(config[key]) for key in _NAMED if config.get(key)]
     for key in ("additional_special_tokens", "extra_special_tokens"):
         more = config.get(key) or []
-        names += map(_text_of, more.values() if isinstance(more, Mapping) else more)
+        names += map(_name_of, more.values() if isinstance(more, Mapping) else more)
     added = config.get("added_tokens_decoder") or {}
-    names += [_text_of(token) for token in added.values() if token.get("special")]
+    names += [_name_of(token) for token in added.values() if token.get("special")]
     return list(dict.fromkeys(names))
 
 

@@ -104,21 +104,15 @@ class GGUFBackend(SharedPasses):
         source = (library.llama_model_chat_template(self._weights.model, None) or b"").decode("utf-8", "replace")
         if not source and stored is not None:
             source = family_template(stored.ollama_template) or ""
-        self._template: ChatTemplate | None = None
-        if source:
-            self._template = ChatTemplate(
-                source,
-                controls=vocabulary.special,
-                bos=self._weights.text(self._weights.bos),
-                eos=self._weights.text(self._weights.eos),
-            )
+        bos, eos = self._weights.text(self._weights.bos), self._weights.text(self._weights.eos)
+        self._template = ChatTemplate.of(source, vocabulary.special, bos=bos, eos=eos)
         super().__init__(
             path,
             vocabulary,
             window,
             prefix_cache=max(PREFIX_BYTES, self._weights.cache_bytes(window)) if prefix_cache is None else prefix_cache,
             tool_format=tool_format,
-            chat_template="" if self._template is None else self._template.source,
+            chat_template=source,
             takes_thinking=True,
         )
 

@@ -30,10 +30,10 @@ _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 2, 3, 4, 5
 #: Control tokens that end a turn or a text, in addition to the end token of the file; as in llama.cpp.
 _ENDS = ("<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>")
 
-_OTHER_WAY = "`gguf:PATH` runs every architecture, by llama.cpp"
+_HINT_LLAMA_CPP = "`gguf:PATH` runs every architecture, by llama.cpp"
 
-#: Tensors of a block in a GGUF file, by the names of `Network`.
-_BLOCK = {
+#: The names in a GGUF file of the arrays of a block, by those of `Network`: ``blk.N.attn_q.weight`` is the query.
+_NAMES_IN_BLOCK = {
     "attention_norm": "attn_norm",
     "query": "attn_q",
     "key": "attn_k",
@@ -75,13 +75,10 @@ class DecoderBackend(SharedPasses):
         return True
 
     def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[Floats]:
-        network = self.network
-        if network is None:
+        if self.network is None:
             raise closed_error("model")
         own: list[Any] = list(rows)
-        if len(own) == 1:
-            return [own[0][0].extend(own[0][1])]
-        return extend_rows(network, own)
+        return extend_rows(self.network, own)
 
     def close(self) -> None:
         """Free the weights and all sequences; closing twice is allowed."""
@@ -127,20 +124,16 @@ class NumpyBackend(DecoderBackend):
             window = metadata.integer(f"{architecture}.context_length")
             window = context_window or window
             self.network = Network(config, _weights(file, metadata, architecture, config), window, threads)
-            bos, eos = (_token_id(metadata, name, vocabulary.size) for name in ("bos", "eos"))
+            bos, eos = (_token_id(metadata, token, vocabulary.size) for token in ("bos", "eos"))
             self._bos = bos if metadata.flag("tokenizer.ggml.add_bos_token") else None
             source = metadata.text("tokenizer.chat_template", "")
             self._spells_calls = tool_format is None and "tool_calls" not in source
             names = metadata.texts("tokenizer.ggml.tokens")
-            self._template = (
-                ChatTemplate(
-                    source,
-                    controls=vocabulary.special,
-                    bos="" if bos is None else names[bos],
-                    eos="" if eos is None else names[eos],
-                )
-                if source
-                else None
+            self._template = ChatTemplate.of(
+                source,
+                vocabulary.special,
+                bos="" if bos is None else names[bos],
+                eos="" if eos is None else names[eos],
             )
         super().__init__(
             str(path) if name is None else name,
@@ -181,13 +174,14 @@ def _architecture(file: GGUFFile, metadata: Metadata) -> str:
     if architecture not in ARCHITECTURES:
         known = " and ".join(map(repr, ARCHITECTURES))
         raise ModelError(
-            f"{str(file.path)!r} is of the architecture {architecture!r}; only {known} run in NumPy", hint=_OTHER_WAY
+            f"{str(file.path)!r} is of the architecture {architecture!r}; only {known} run in NumPy",
+            hint=_HINT_LLAMA_CPP,
         )
     scaling = metadata.text(f"{architecture}.rope.scaling.type", "none")
     biases = ("attn_q.bias", "attn_k.bias", "attn_v.bias") if architecture == "qwen2" else ()
-    endings = (".bias", "_norm_exps.weight")
+    # Variants have these tensors in addition, which `Network` would leave out without a word.
     unknown = [
-        name for name in file.names if (name.endswith(endings) and not name.endswith(biases)) or "_exps." in name
+        name for name in file.names if (name.endswith(".bias") and not name.endswith(biases)) or "_exps." in name
     ]
     if scaling not in ("none", "linear"):
         what = f"rotary positions scaled by {scaling!r}"
@@ -199,7 +193,7 @@ def _architecture(file: GGUFFile, metadata: Metadata) -> str:
         what = f"the tensor {unknown[0]!r}"
     else:
         return architecture
-    raise ModelError(f"{str(file.path)!r} has {what}, which NumPy does not run here", hint=_OTHER_WAY)
+    raise ModelError(f"{str(file.path)!r} has {what}, which NumPy does not run here", hint=_HINT_LLAMA_CPP)
 
 
 def _config(file: GGUFFile, metadata: Metadata, architecture: str, vocabulary: int) -> DecoderConfig:
@@ -222,7 +216,7 @@ def _config(file: GGUFFile, metadata: Metadata, architecture: str, vocabulary: i
         for key in ("rope.dimension_count", "attention.key_length", "attention.value_length")
     ]
     if any(each != width for each in widths):
-        raise ModelError(f"{str(file.path)!r} has heads of another width than {width}", hint=_OTHER_WAY)
+        raise ModelError(f"{str(file.path)!r} has heads of another width than {width}", hint=_HINT_LLAMA_CPP)
     return config
 
 
@@ -231,17 +225,17 @@ def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: Deco
     config.check()
     shapes = config.shapes() | config.biases()
 
-    def tensor(name: str, inner: str) -> Any:
+    def tensor(name: str, name_in_file: str) -> Any:
         """Return an array of the network; a matrix is transposed, but for the embedding."""
         expected = shapes[name] if name == "embedding" else shapes[name][::-1]
-        if file.shape(inner) != expected:
+        if file.shape(name_in_file) != expected:
             raise ModelError(
-                f"the array {name!r} has the shape {file.shape(inner)} in {str(file.path)!r}, not {expected}",
+                f"the array {name!r} has the shape {file.shape(name_in_file)} in {str(file.path)!r}, not {expected}",
                 hint="convert the model again",
             )
-        array = file.tensor(inner)
+        array = file.tensor(name_in_file)
         if len(expected) == 1 and not isinstance(array, np.ndarray):
-            raise ModelError(f"the tensor {inner!r} is quantised", hint=_OTHER_WAY)
+            raise ModelError(f"the tensor {name_in_file!r} is quantised", hint=_HINT_LLAMA_CPP)
         return array
 
     weights: dict[str, Any] = {
@@ -257,19 +251,20 @@ def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: Deco
         factors = np.asarray(tensor("rope_factors", "rope_freqs.weight"))
     weights["rope_factors"] = factors * np.float32(metadata.number(f"{architecture}.rope.scaling.factor", 1.0))
     for layer in range(config.layers):
-        for name, inner in _BLOCK.items():
-            array = tensor(f"layers.{layer}.{name}", f"blk.{layer}.{inner}.weight")
+        for name, name_in_block in _NAMES_IN_BLOCK.items():
+            array = tensor(f"layers.{layer}.{name}", f"blk.{layer}.{name_in_block}.weight")
             if name in ("query", "key") and architecture == "llama":
                 array = _in_halves(array, config.heads if name == "query" else config.kv_heads)
             weights[f"layers.{layer}.{name}"] = array.T
-            if f"blk.{layer}.{inner}.bias" in file.names:
+            if f"blk.{layer}.{name_in_block}.bias" in file.names:
                 bias = f"layers.{layer}.{name}_bias"
-                weights[bias] = tensor(bias, f"blk.{layer}.{inner}.bias")
+                weights[bias] = tensor(bias, f"blk.{layer}.{name_in_block}.bias")
     return weights
 
 
 def _in_halves(rows: Any, heads: int) -> Any:
-    """Return a query or key projection, with rotary pairs reordered to the two halves of a head.
+    """Return a query or key projection, with rotary pairs reordered to the two halves of a head: ``a0 b0 a1 b1`` ->
+    ``a0 a1 b0 b1``.
 
     In GGUF files of Llama the two numbers of a pair are adjacent, as in Meta's own code; in others they are in halves.
     """
@@ -295,38 +290,39 @@ def _tokenizer(file: GGUFFile, metadata: Metadata) -> ByteBPE:
         ModelError: it is not a byte-level BPE with a known pre-tokenizer.
         VocabularyError: its tokens are invalid.
     """
-    kind, pieces = metadata.text("tokenizer.ggml.model"), metadata.text("tokenizer.ggml.pre", "default")
-    if kind != "gpt2" or pieces not in SPLITTERS:
+    kind, pre_tokenizer = metadata.text("tokenizer.ggml.model"), metadata.text("tokenizer.ggml.pre", "default")
+    if kind != "gpt2" or pre_tokenizer not in SPLITTERS:
         raise ModelError(
-            f"{str(file.path)!r} has a tokenizer of the kind {kind!r}, {pieces!r}; NumPy models take 'gpt2' with "
-            + ", ".join(map(repr, SPLITTERS)),
-            hint=_OTHER_WAY,
+            f"{str(file.path)!r} has a tokenizer of the kind {kind!r}, {pre_tokenizer!r}; NumPy models take 'gpt2' "
+            f"with {', '.join(map(repr, SPLITTERS))}",
+            hint=_HINT_LLAMA_CPP,
         )
     names = metadata.texts("tokenizer.ggml.tokens")
-    kinds = metadata.integers("tokenizer.ggml.token_type", len(names))
+    types = metadata.integers("tokenizer.ggml.token_type", len(names))
     alphabet = byte_alphabet()
 
-    def spelled(name: str) -> bytes:
+    def bytes_of(name: str) -> bytes:
         return bytes([alphabet[character] for character in name])
 
     try:
-        lines = metadata.texts("tokenizer.ggml.merges")
-        if any(line.count(" ") != 1 for line in lines):
-            raise ValueError("a merge is not a pair")
-        pairs = (line.split(" ") for line in lines)
-        merges = {(spelled(left), spelled(right)): rank for rank, (left, right) in enumerate(pairs)}
+        merges: dict[tuple[bytes, bytes], int] = {}
+        for rank, line in enumerate(metadata.texts("tokenizer.ggml.merges")):
+            if line.count(" ") != 1:
+                raise ValueError(f"the merge {line!r} is not a pair")
+            left, right = line.split(" ")
+            merges[bytes_of(left), bytes_of(right)] = rank
         tokens: list[bytes | None] = []
         special: dict[str, int] = {}
         markers: dict[str, int] = {}
-        for token_id, (name, form) in enumerate(zip(names, kinds, strict=True)):
-            if form in (_CONTROL, _UNKNOWN):
+        for token_id, (name, token_type) in enumerate(zip(names, types, strict=True)):
+            if token_type in (_CONTROL, _UNKNOWN):
                 special.setdefault(name, token_id)
                 tokens.append(None)
-            elif form == _USER_DEFINED:
+            elif token_type == _USER_DEFINED:
                 markers[name] = token_id
                 tokens.append(name.encode())
             else:
-                tokens.append(None if form == _UNUSED else spelled(name))
+                tokens.append(None if token_type == _UNUSED else bytes_of(name))
     except (KeyError, ValueError) as error:  # a character without a byte, a merge that is no pair
         raise ModelError(
             f"the tokenizer in {str(file.path)!r} is broken: {error}", hint="convert the model again"
@@ -335,4 +331,5 @@ def _tokenizer(file: GGUFFile, metadata: Metadata) -> ByteBPE:
     if (named := _token_id(metadata, "eos", len(names))) is not None:
         ends.add(named)
     vocabulary = Vocabulary(tokens, eos=ends, special=special)
-    return ByteBPE(vocabulary, merges, splitter(pieces), markers=markers, whole_pieces=pieces == "llama-bpe")
+    split, whole_pieces = splitter(pre_tokenizer), pre_tokenizer == "llama-bpe"
+    return ByteBPE(vocabulary, merges, split, markers=markers, whole_pieces=whole_pieces)

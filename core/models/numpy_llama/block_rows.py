@@ -22,7 +22,8 @@ COMPILED: bool = bool(cython.compiled)
 #: True if this processor has the vector instructions of `multiply_vectorised`.
 VECTORS: bool = COMPILED and bool(has_vectors())  # noqa: F821 - block_rows.pxd
 
-#: Number of elements in the smallest block; the size of every block is a multiple of it.
+#: Number of elements in the smallest block; the size of every block is a multiple of it. The loops below have it as the
+#: literal 16, which compilers turn into vector instructions.
 LANES = 16
 
 

@@ -117,7 +117,7 @@ class ByteBPE:
         whole_pieces: bool,
     ) -> None:
         added = set(markers.values())
-        self._ids = {
+        self._ids = {  # of equal tokens the first
             token: token_id
             for token_id, token in reversed(list(enumerate(vocabulary.tokens)))
             if token and token_id not in added
@@ -126,10 +126,11 @@ class ByteBPE:
         self._merges = merges
         self._split = split
         self._whole_pieces = whole_pieces
+        # The tokens that a text may spell, by ``controls`` of `encode`, and patterns that find them, the longest first.
         self._added = {False: dict(markers), True: {**markers, **vocabulary.special}}
         self._patterns = {
-            key: re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
-            for key, names in self._added.items()
+            controls: re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
+            for controls, names in self._added.items()
         }
         self._encode_short = lru_cache(maxsize=_CACHED_PIECES)(self._merge)
 
@@ -167,6 +168,7 @@ class ByteBPE:
         unknown = [name for name in eos if name not in ids]
         if unknown:
             raise VocabularyError(f"eos names {unknown[0]!r}, which is not a special token", hint="add it to special")
+        # A merge makes the token of its rank: each cut of a token into two others is one.
         cuts = ((token[:at], token[at:], rank) for token, rank in ranks.items() for at in range(1, len(token)))
         return cls(
             Vocabulary(
@@ -277,6 +279,7 @@ class ByteBPE:
         if self._whole_pieces and data in self._ids:
             return [data]
         merges = self._merges
+        # A linked list: a part that was joined to the one before it is empty, and nothing leads to it.
         parts: list[bytes] = [data[i : i + 1] for i in range(len(data))]
         after = list(range(1, len(parts) + 1))
         before = list(range(-1, len(parts) - 1))

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float32]
 
 #: Maximum number of vectors that are multiplied with the blocks directly. For more, tiles of rows are unpacked and
 #: multiplied by the linear algebra library of NumPy. Both cost about the same at this number.
-FEW = 12 if VECTORS else 3
+MAX_DIRECT = 12 if VECTORS else 3
 
 #: Number of rows in a tile, which bounds the memory of unpacked rows.
 _TILE = 1024
@@ -95,7 +95,7 @@ class TransposedBlocks:
         many = np.ascontiguousarray(vectors.reshape(-1, vectors.shape[-1]))
         height, width = blocks.shape
         out = np.empty((len(many), height), np.float32)
-        if len(many) <= FEW:
+        if len(many) <= MAX_DIRECT:
             if VECTORS:
                 sums = many.reshape(len(many), blocks.scales.shape[1], -1).sum(axis=2)
                 multiply_vectorised(blocks.q, blocks.scales, blocks.offsets, many, sums, out)
@@ -131,18 +131,19 @@ def unpacked(q: npt.NDArray[np.int8], scales: Floats, offsets: Floats) -> Floats
     return elements.reshape(q.shape)
 
 
-def beside(matrices: Sequence[Any]) -> Any:
+def join_columns(matrices: Sequence[Any]) -> Any:
     """Return matrices concatenated by columns, so that one product applies all of them to the same input."""
     if not all(isinstance(matrix, TransposedBlocks) for matrix in matrices):
         return np.concatenate([dense(matrix) for matrix in matrices], axis=1)
+    # Blocks of 32 become two of 16, if another matrix has those.
     blocks = max(matrix.rows.scales.shape[1] for matrix in matrices)
 
-    def joined(name: str) -> Floats:
+    def by_block(name: str) -> Floats:
         arrays = [getattr(matrix.rows, name) for matrix in matrices]
         return np.concatenate([np.repeat(array, blocks // array.shape[1], axis=1) for array in arrays])
 
     q = np.concatenate([matrix.rows.q for matrix in matrices])
-    return BlockMatrix(q, joined("scales"), joined("offsets")).T
+    return BlockMatrix(q, by_block("scales"), by_block("offsets")).T
 
 
 def dense(matrix: Any) -> Floats:

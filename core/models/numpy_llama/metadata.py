@@ -18,7 +18,7 @@ _HINT = "convert the model again; `gguf:PATH` runs every architecture, by llama.
 
 
 class Metadata:
-    """The metadata of one file.
+    """The metadata of one file. Each method returns the value of a key, such as ``llama.block_count``.
 
     Args:
         path: of the file, for errors.
@@ -66,24 +66,23 @@ class Metadata:
             self._fail(key, "a list of strings")
         return value
 
-    def integers(self, key: str, count: int) -> list[int]:
-        """Return a list of so many whole numbers."""
-        value = self._values.get(key)
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or len(value) != count:
-            self._fail(key, f"a list of {count:,} whole numbers")
-        numbers: list[int] = value.tolist()
-        return numbers
+    def integers(self, key: str, length: int) -> list[int]:
+        """Return an array of ``length`` whole numbers, such as the type of each token of the vocabulary."""
+        array = self._values.get(key)
+        is_integral = isinstance(array, np.ndarray) and array.dtype.kind in "iu"  # signed or unsigned
+        if not is_integral or len(array) != length:
+            self._fail(key, f"a list of {length:,} whole numbers")
+        return list(array.tolist())
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
     def _fail(self, key: str, wanted: str) -> NoReturn:
-        found = "is absent" if key not in self._values else f"is {_shown(self._values[key])}"
-        raise ModelError(f"{key!r} in {str(self._path)!r} {found}; it has to be {wanted}", hint=_HINT)
-
-
-def _shown(value: Any) -> str:
-    """Return a value for an error."""
-    if isinstance(value, (list, np.ndarray)):
-        return f"a list of {len(value):,} values"
-    return repr(value) if len(repr(value)) <= 40 else f"a {type(value).__name__}"
+        value = self._values.get(key)
+        if key not in self._values:
+            problem = "is absent"
+        elif isinstance(value, (list, np.ndarray)):
+            problem = f"is a list of {len(value):,} values"
+        else:
+            problem = f"is {value!r}" if len(repr(value)) <= 40 else f"is a {type(value).__name__}"
+        raise ModelError(f"{key!r} in {str(self._path)!r} {problem}; it has to be {wanted}", hint=_HINT)

@@ -39,7 +39,7 @@ from ...errors import ModelError
 from ...generation.backend import closed_error
 from ..blas_threads import blas_threads
 from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
-from .matrices import Floats, beside
+from .matrices import Floats, join_columns
 
 #: Capacity of new caches, in tokens.
 _FIRST_CAPACITY = 64
@@ -222,11 +222,11 @@ class _Layer:
     def __init__(self, arrays: Mapping[str, Any], prefix: str) -> None:
         self.attention_norm = arrays[prefix + "attention_norm"]
         names = [prefix + name for name in ("query", "key", "value")]
-        self.query_key_value = beside([arrays[name] for name in names])
+        self.query_key_value = join_columns([arrays[name] for name in names])
         self.bias = np.concatenate([arrays[f"{name}_bias"] for name in names]) if f"{names[0]}_bias" in arrays else None
         self.output = arrays[prefix + "output"]
         self.mlp_norm = arrays[prefix + "mlp_norm"]
-        self.gate_up = beside([arrays[prefix + "gate"], arrays[prefix + "up"]])
+        self.gate_up = join_columns([arrays[prefix + "gate"], arrays[prefix + "up"]])
         self.down = arrays[prefix + "down"]
 
 
@@ -282,7 +282,7 @@ class DecoderSession:
         copy = DecoderSession(self._open(), self._opened)
         if length > copy._caches[0].shape[-2]:
             copy._caches = _new_caches(copy._open(), length)
-        copy._take(self._caches, length)
+        copy._fill(self._caches, length)
         copy._length = length
         return copy
 
@@ -301,14 +301,14 @@ class DecoderSession:
         """Return new tokens of the sequence, checked, after growing the caches for them."""
         network = self._open()
         ids = check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary)
-        total, held = self._length + len(ids), self._caches
-        capacity = held[0].shape[-2]
+        total, old = self._length + len(ids), self._caches
+        capacity = old[0].shape[-2]
         if total > capacity:
             self._caches = _new_caches(network, min(max(total, 2 * capacity), network.context_window))
-            self._take(held, self._length)
+            self._fill(old, self._length)
         return np.array(ids, dtype=np.int64)
 
-    def _take(self, caches: list[Floats], length: int) -> None:
+    def _fill(self, caches: list[Floats], length: int) -> None:
         """Copy the first ``length`` tokens of other caches."""
         for mine, theirs in zip(self._caches, caches, strict=True):
             mine[..., :length, :] = theirs[..., :length, :]
@@ -329,7 +329,7 @@ class DecoderSession:
         with blas_threads(network.threads):
             return _logits(network, _forward(network, [(self, ids)], Tree.of(parents)))
 
-    def _mix(self, network: Network, index: int, joined: Floats, tree: Tree | None) -> Floats:
+    def _attend(self, network: Network, index: int, joined: Floats, tree: Tree | None) -> Floats:
         """Return the attention of one block over this sequence, ``[tokens, heads * head_dim]``; write keys and values
         of new tokens into the cache.
 
@@ -340,26 +340,27 @@ class DecoderSession:
             tree: the shape of the new tokens; None: each follows the one before.
         """
         config = network.config
-        count, heads, width = len(joined), config.kv_heads, config.head_dim
+        count, heads, kv_heads, width = len(joined), config.heads, config.kv_heads, config.head_dim
         start, stop = self._length, self._length + count
         keys, values = self._caches
         joined = joined.transpose(1, 0, 2)
         positions = slice(start, stop) if tree is None else start + tree.depths
-        turned = network.rotate(joined[: config.heads + heads], positions)
-        keys[index, :, start:stop] = turned[config.heads :]
-        values[index, :, start:stop] = joined[config.heads + heads :]
+        rotated = network.rotate(joined[: heads + kv_heads], positions)
+        keys[index, :, start:stop] = rotated[heads:]
+        values[index, :, start:stop] = joined[heads + kv_heads :]
         # Query heads that share keys and values are concatenated, for one product per key/value head.
-        queries = turned[: config.heads].reshape(heads, -1, width)
+        queries = rotated[:heads].reshape(kv_heads, -1, width)
         queries *= np.float32(width**-0.5)
         scores: Floats = queries @ keys[index, :, :stop].transpose(0, 2, 1)
-        if count > 1:
+        if count > 1:  # of the new tokens, each sees the ones before it, or its ancestors
             hidden = np.triu(np.ones((count, count), np.bool_), 1) if tree is None else ~tree.sees
-            scores.reshape(heads, -1, count, stop)[..., start:][..., hidden] = -np.inf
+            scores.reshape(kv_heads, -1, count, stop)[..., start:][..., hidden] = -np.inf
+        # Softmax; the maximum is subtracted against overflow.
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
-        mixed: Floats = (scores @ values[index, :, :stop]).reshape(config.heads, count, width)
-        result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1)
+        attended: Floats = (scores @ values[index, :, :stop]).reshape(heads, count, width)
+        result: Floats = attended.transpose(1, 0, 2).reshape(count, -1)
         return result
 
 
@@ -378,28 +379,28 @@ def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[
         ContextOverflowError: they do not fit in the context window.
         ModelError: a sequence has no new token, or one out of range, or is closed.
     """
-    for session, _ in rows:
+    sessions = [session for session, _ in rows]
+    for session in sessions:
         session._open()
-    left = [(session, session._with_room(ids)) for session, ids in rows]
-    lengths = [session._length for session, _ in left]
-    last: list[Floats] = [np.empty(0, np.float32)] * len(left)
+    new = [session._with_room(ids) for session, ids in rows]
+    lengths = [session._length for session in sessions]
+    last: list[Floats] = [np.empty(0, np.float32)] * len(rows)  # the residual stream of the last token of each
     try:
         with blas_threads(network.threads):
-            while any(ids.size for _, ids in left):
-                parts = [(number, session, ids[:CHUNK]) for number, (session, ids) in enumerate(left)]
-                parts = [part for part in parts if part[2].size]
-                stream = _forward(network, [(session, ids) for _, session, ids in parts])
+            for start in range(0, max(ids.size for ids in new), CHUNK):
+                numbers = [number for number, ids in enumerate(new) if ids.size > start]
+                chunks = [(sessions[number], new[number][start : start + CHUNK]) for number in numbers]
+                stream = _forward(network, chunks)
                 end = 0
-                for number, session, ids in parts:
+                for number, (session, ids) in zip(numbers, chunks, strict=True):
                     end += ids.size
                     session._length += ids.size
                     last[number] = stream[end - 1]
-                left = [(session, ids[CHUNK:]) for session, ids in left]
             if len(last) == 1:
                 return [_logits(network, last[0])]
             return list(_logits(network, np.stack(last)))
     except BaseException:
-        for (session, _), length in zip(rows, lengths, strict=True):
+        for session, length in zip(sessions, lengths, strict=True):
             session._length = length
         raise
 
@@ -417,8 +418,8 @@ def _forward(
             product += layer.bias
         joined = product.reshape(len(stream), -1, config.head_dim)
         parts = np.split(joined, np.cumsum([ids.size for _, ids in rows])[:-1])
-        mixed = [session._mix(network, index, part, tree) for (session, _), part in zip(rows, parts, strict=True)]
-        stream = stream + np.concatenate(mixed) @ layer.output
+        attended = [session._attend(network, index, part, tree) for (session, _), part in zip(rows, parts, strict=True)]
+        stream = stream + np.concatenate(attended) @ layer.output
         gate, up = np.split(_normed(stream, layer.mlp_norm, config.epsilon) @ layer.gate_up, 2, axis=1)
         # SiLU, computed by tanh, which cannot overflow.
         stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
@@ -442,18 +443,14 @@ def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
     """Check that the names and shapes of weights are those of a decoder of this shape; the error names the
     differences."""
     config.check()
-    expected = config.shapes()
+    required = config.shapes()
     if any(name.endswith("_bias") for name in weights):
-        expected |= config.biases()
-    for name, shape in expected.items():
-        if name not in weights:
+        required |= config.biases()
+    known = required | {"head": (config.dim, config.vocabulary), "rope_factors": (config.head_dim // 2,)}
+    for name, shape in known.items():
+        if name not in weights and name in required:
             raise ModelError(f"the weights have no array {name!r}", hint=_ARRAYS)
-        if weights[name].shape != shape:
-            raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
-    optional = {"head": (config.dim, config.vocabulary), "rope_factors": (config.head_dim // 2,)}
-    for name, shape in optional.items():
         if name in weights and weights[name].shape != shape:
             raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
-    unknown = set(weights) - set(expected) - set(optional)
-    if unknown:
+    if unknown := set(weights) - set(known):
         raise ModelError(f"the weights have an unknown array {min(unknown)!r}", hint=_ARRAYS)

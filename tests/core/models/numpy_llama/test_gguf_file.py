@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.models.numpy_llama import matrices
-from toolgrammar.core.models.numpy_llama.gguf_file import _FORMS, GGUFFile
-from toolgrammar.core.models.numpy_llama.matrices import FEW, BlockMatrix, beside, dense
+from toolgrammar.core.models.numpy_llama.gguf_file import _TENSOR_TYPES, GGUFFile
+from toolgrammar.core.models.numpy_llama.matrices import MAX_DIRECT, BlockMatrix, dense, join_columns
 
 gguf = pytest.importorskip("gguf", reason="the gguf package is not installed")
 
@@ -70,7 +70,7 @@ def test_metadata(tmp_path: Path) -> None:
     assert file.names == ("t",)
 
 
-@pytest.mark.parametrize("name", [form.name for form in _FORMS.values() if form.elements > 1])
+@pytest.mark.parametrize("name", [kind.name for kind in _TENSOR_TYPES.values() if kind.elements > 1])
 def test_quantised_tensors(tmp_path: Path, name: str) -> None:
     """Each type of blocks is unpacked to exactly the numbers of the package ``gguf``."""
     kind = gguf.GGMLQuantizationType[name]
@@ -95,7 +95,7 @@ def test_float_tensors(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Q4_1", "Q8_0", "Q6_K"])
-@pytest.mark.parametrize("count", [1, 2, 4, 7, FEW, FEW + 1, 40])
+@pytest.mark.parametrize("count", [1, 2, 4, 7, MAX_DIRECT, MAX_DIRECT + 1, 40])
 @pytest.mark.parametrize("vectorised", [False, True])
 def test_products(tmp_path: Path, name: str, count: int, vectorised: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products with blocks are those with the unpacked matrix, for one vector and for many; so are rows. Likewise
@@ -126,7 +126,7 @@ def test_side_by_side(tmp_path: Path) -> None:
         plain = file.tensor("F32").T
     for chosen in (parts, [*parts, plain]):
         expected = np.concatenate([dense(part) for part in chosen], axis=1)
-        assert np.array_equal(dense(beside(chosen)), expected)
+        assert np.array_equal(dense(join_columns(chosen)), expected)
 
 
 def test_an_unknown_type_is_refused(tmp_path: Path) -> None:
