@@ -35,7 +35,8 @@ class ImageToken(int):
         """
         made = super().__new__(cls, token_id)
         made.images = images
-        made.key = ~(int.from_bytes(hashlib.sha256(b"%b%d" % (digest, place)).digest()[:8], "big") >> 1)
+        digits = hashlib.sha256(b"%b%d" % (digest, place)).digest()[:8]
+        made.key = ~(int.from_bytes(digits, "big") >> 1)  # 63 bits, inverted: a negative number of 64 bits
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -57,6 +58,11 @@ def token_keys(token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return numbers that are equal for equal tokens, ``[n]``: ids, and the keys of images."""
     keys = (token.key if type(token) is ImageToken else token for token in token_ids)
     return np.fromiter(keys, np.int64, len(token_ids))
+
+
+def count_placeholders(token_ids: Sequence[int]) -> int:
+    """Return the number of tokens that stand for images."""
+    return sum(type(token) is ImageToken for token in token_ids)
 
 
 def images_of(token_ids: Sequence[int]) -> Any:

@@ -182,14 +182,14 @@ class EngineSession(ABC):
 
     def shorten(self, length: int) -> None:
         """Remove from the engine's cache all tokens after the first ``length``; all tokens, if that is impossible."""
-        if length and self._trims(length) and self._trim(length):
+        if length and self._can_shorten(length) and self._shorten(length):
             self._cached = length
         else:
             self.forget()
 
     def keeps(self, length: int) -> bool:
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
-        return 0 < length <= self._cached and (length == self._cached or self._trims(length))
+        return 0 < length <= self._cached and (length == self._cached or self._can_shorten(length))
 
     def close(self) -> None:
         """Free the cache; closing twice is allowed."""
@@ -202,11 +202,11 @@ class EngineSession(ABC):
         """Drop the engine's cache; the next `extend` reads the sequence again."""
 
     @abstractmethod
-    def _trims(self, length: int) -> bool:
+    def _can_shorten(self, length: int) -> bool:
         """Return True if the engine's cache can be shortened to ``length`` tokens, at least one."""
 
     @abstractmethod
-    def _trim(self, length: int) -> bool:
+    def _shorten(self, length: int) -> bool:
         """Shorten the engine's cache to its first ``length`` tokens; return False if that fails after all."""
 
     def _check_open(self) -> None:

@@ -20,7 +20,7 @@ from ...errors import ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
-from ..image_tokens import ImageToken
+from ..image_tokens import ImageToken, count_placeholders
 from ..images import Fetch, opened_images
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
@@ -97,8 +97,8 @@ class GGUFBackend(SharedPasses):
         self._batches: bool | None = None
         self._threads = threads or max(1, _processors() // 2)
         self.fetch_image = fetch_image
-        beside = projector_beside(Path(file)) if stored is None else stored.projector or projector_beside(Path(file))
-        self._projector = self._projected(mmproj, beside, gpu_layers)
+        found = (None if stored is None else stored.projector) or projector_beside(Path(file))
+        self._projector = self._load_projector(mmproj, found, gpu_layers)
         self.sees = self._projector is not None
         vocabulary = _vocabulary(self._weights)
         source = (library.llama_model_chat_template(self._weights.model, None) or b"").decode("utf-8", "replace")
@@ -116,15 +116,15 @@ class GGUFBackend(SharedPasses):
             takes_thinking=True,
         )
 
-    def _projected(self, told: str | None, beside: Path | None, gpu_layers: int) -> Projector | None:
-        """Return the projector that was named, or one that was found and can be loaded."""
-        if told and not Path(told).is_file():
-            raise ModelError(f"the file {told!r} does not exist", hint="mmproj=PATH of the projector, mmproj*.gguf")
-        path = str(beside or "") if told is None else str(told)
+    def _load_projector(self, mmproj: str | None, found: Path | None, gpu_layers: int) -> Projector | None:
+        """Return the projector that the user named (``mmproj``), or one that was found and can be loaded."""
+        if mmproj and not Path(mmproj).is_file():
+            raise ModelError(f"the file {mmproj!r} does not exist", hint="mmproj=PATH of the projector, mmproj*.gguf")
+        path = str(found or "") if mmproj is None else str(mmproj)
         try:
             return Projector(self._weights, path, self._threads, gpu_layers != 0) if path else None
         except ModelError as error:
-            if told:
+            if mmproj:
                 raise
             self.blind = f"it would, but {error.message}"
             return None
@@ -154,9 +154,7 @@ class GGUFBackend(SharedPasses):
             tokenize = with_images(lambda text: weights.tokenize(text, special=True), images)
             ids = template_ids(pieces, encode, tokenize, self.vocabulary)
             ids = ids if bos is None or ids[:1] == [bos] else [bos, *ids]
-        if sum(type(token) is ImageToken for image in images.values() for token in image) != sum(
-            type(token) is ImageToken for token in ids
-        ):
+        if count_placeholders(ids) != sum(map(count_placeholders, images.values())):
             raise ModelError("the model's chat template leaves out images", hint="send text")
         return ids
 
@@ -201,7 +199,7 @@ class GGUFBackend(SharedPasses):
 
     def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         own: list[Any] = list(rows)
-        return [own[0][0].extend(own[0][1])] if len(own) == 1 else extend_rows(own)
+        return extend_rows(own)
 
     def close(self) -> None:
         """Free the model and all its sessions; closing twice is allowed."""
@@ -227,16 +225,19 @@ class GGUFSession(EngineSession):
 
     A stored sequence can `rest`: its context is freed, and a copy of its state is kept. A model whose state cannot be
     truncated (a recurrent one) reads the whole sequence again after a crop, which is slower, but exact.
+
+    Args:
+        context: the context of the sequence.
+        make: makes an empty session of the same kind.
     """
 
     def __init__(self, context: LlamaContext, make: Callable[[], GGUFSession]) -> None:
         super().__init__(context.window, context.weights.size)
-        self._slot: Slot | None = None
         self._shared = context if context.is_shared else None
-        self._hold(context.slot())
-        self._state: Any = None  # a copy of the state, while there is no context
+        self._state: Any = None  # a copy of the state, while there is no slot
         self._weights = context.weights
         self._make = make
+        self._set_slot(context.slot())
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens; return the logits after the last. An error changes nothing.
@@ -258,20 +259,20 @@ class GGUFSession(EngineSession):
         slot = self._slot
         if slot is None or slot.is_closed:
             return 0
-        return slot.weights.cache_bytes(slot.window if self._shared is None else slot.length) + images
+        return self._weights.cache_bytes(slot.window if self._shared is None else slot.length) + images
 
     def forget(self) -> None:
         """Remove all tokens from llama.cpp; the next `extend` reads the sequence again."""
         self._open().clear()
         self._cached = 0
 
-    def _trims(self, length: int) -> bool:
+    def _can_shorten(self, length: int) -> bool:
         return not self._weights.is_recurrent and not unread(self._ids, length)
 
-    def _trim(self, length: int) -> bool:
+    def _shorten(self, length: int) -> bool:
         last = self._ids[length - 1]
-        ends = last.images.positions if isinstance(last, ImageToken) else 1
-        return self._open().crop(length, positions(self._ids, length), ends)
+        positions_of_last = last.images.positions if isinstance(last, ImageToken) else 1
+        return self._open().crop(length, positions(self._ids, length), positions_of_last)
 
     def rest(self) -> None:
         """Free the context to save memory; keep a copy of its state, from which the next use restores it.
@@ -287,16 +288,20 @@ class GGUFSession(EngineSession):
 
     def fork(self, length: int) -> GGUFSession:
         """Return an independent session with the first ``length`` tokens."""
+        twin = self._with_state(self._open().state() if self._state is None else self._state)
+        twin._ids = list(self._ids)
+        twin._cached = self._cached
+        twin.crop(length)
+        return twin
+
+    def _with_state(self, state: Any) -> GGUFSession:
+        """Return a new session in whose slot a copy of the state of this one is restored."""
         twin = self._make()
         try:
-            state = self._open().state() if self._state is None else self._state
             twin._open().restore(state, self._cached, positions(self._ids, self._cached))
         except BaseException:
             twin.close()
             raise
-        twin._ids = list(self._ids)
-        twin._cached = self._cached
-        twin.crop(length)
         return twin
 
     def close(self) -> None:
@@ -307,24 +312,19 @@ class GGUFSession(EngineSession):
         self._slot = self._state = None
         self._ids, self._cached = [], 0
 
-    def _hold(self, slot: Slot) -> None:
-        self._slot = slot
+    def _set_slot(self, slot: Slot) -> None:
+        self._slot: Slot | None = slot
         if self._shared is not None:
             slot.set_aside = self.rest
 
     def _open(self) -> Slot:
-        """Return the session's sequence; one that was put aside as a saved state is first restored into a new one,
-        completely or not at all. Raise an error if the session was closed."""
+        """Return the session's slot; the state of a session that rests is first restored into a new one, completely or
+        not at all. Raise an error if the session was closed."""
         if self._state is not None:
-            twin = self._make()
-            try:
-                twin._open().restore(self._state, self._cached, positions(self._ids, self._cached))
-            except BaseException:
-                twin.close()
-                raise
+            twin = self._with_state(self._state)
             slot, twin._slot, self._state = twin._slot, None, None
             assert slot is not None
-            self._hold(slot)
+            self._set_slot(slot)
         if self._slot is None or self._slot.is_closed:
             raise closed_error("session")
         return self._slot
@@ -333,27 +333,29 @@ class GGUFSession(EngineSession):
 def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
     """Append tokens to several sequences, in one forward pass if they share a context; return the logits after the last
     token of each, or 0 while an image is not complete. An error changes nothing."""
-    shared = {id(session._shared): session._shared for session, _ in rows}
-    context = next(iter(shared.values())) if len(rows) > 1 and len(shared) == 1 else None
+    sessions = [session for session, _ in rows]
+    contexts = {id(session._shared): session._shared for session in sessions}
+    context = sessions[0]._shared if len(rows) > 1 and len(contexts) == 1 else None
     block: Any = nullcontext() if context is None else context.together()
     with block as pin:
         slots = []
-        for session, _ in rows:
+        for session in sessions:
             slots.append(session._open())
-            if pin is not None:
+            if pin is not None:  # the next one may need room, for which this one must not be put aside
                 pin(slots[-1])
         wanted = [session.checked(ids) for session, ids in rows]
+        ends = [len(ids) - unread(ids, len(ids)) for ids in wanted]  # the rest waits for the whole of its image
         try:
-            read = [len(ids) - unread(ids, len(ids)) for ids in wanted]
             pairs = [
-                (slot, ids[row[0]._cached : end]) for slot, row, ids, end in zip(slots, rows, wanted, read, strict=True)
+                (slot, ids[session._cached : end])
+                for session, slot, ids, end in zip(sessions, slots, wanted, ends, strict=True)
             ]
             logits = [slot.decode(ids) for slot, ids in pairs] if context is None else context.decode(pairs)
         except BaseException:
-            for session, _ in rows:
+            for session in sessions:
                 session.shorten(session._cached)
             raise
-        for (session, _), ids, end in zip(rows, wanted, read, strict=True):
+        for session, ids, end in zip(sessions, wanted, ends, strict=True):
             session._ids, session._cached = ids, end
         return logits
 

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,22 @@ _CALL_TOKENS = 512
 
 #: The same for models that read an image in both directions, and so in one call.
 _BOTH_WAYS_TOKENS = 2048
+
+
+class _Token(NamedTuple):
+    """A token of text in a call of llama.cpp.
+
+    Attributes:
+        id: its id.
+        position: its position in the sequence.
+        sequence: llama.cpp's number of the sequence.
+        is_last: the logits after it are wanted.
+    """
+
+    id: int
+    position: int
+    sequence: int
+    is_last: bool
 
 
 class LlamaContext:
@@ -141,37 +157,30 @@ class LlamaContext:
             finally:
                 self._pinned = before
             logits: list[npt.NDArray[np.float32]] = []
-            call: list[tuple[int, int, int, bool]] = []
+            waiting: list[_Token] = []  # for the next call; before an image is read, the text before it has to be
             for slot, ids in rows:
                 self.use(slot)
                 place = 0
                 while place < len(ids):
                     piece = piece_at(ids, place)
                     if piece is None:
-                        place += 1
-                        call.append((ids[place - 1], slot.positions, slot.number, place == len(ids)))
-                        slot.positions += 1
-                    if piece is not None or len(call) == self._most:
-                        logits += self._call(call)
-                        call = []
+                        waiting.append(_Token(ids[place], slot.positions, slot.number, place + 1 == len(ids)))
+                        place, slot.positions = place + 1, slot.positions + 1
+                    if piece is not None or len(waiting) == self._most:
+                        logits += self._call(waiting)
+                        waiting = []
                     if piece is not None:
                         assert self._projector is not None
                         self._projector.read(self.pointer, piece, slot.positions, slot.number, self._most)
-                        place += piece.size
-                        slot.positions += piece.positions
+                        place, slot.positions = place + piece.size, slot.positions + piece.positions
                 slot.length += len(ids)
                 if not ids or type(ids[-1]) is ImageToken:
-                    logits += self._call(call)
-                    logits.append(np.zeros(self.weights.size, np.float32))
-                    call = []
-            return logits + self._call(call)
+                    logits += [*self._call(waiting), np.zeros(self.weights.size, np.float32)]
+                    waiting = []
+            return logits + self._call(waiting)
 
-    def _call(self, tokens: Sequence[tuple[int, int, int, bool]]) -> list[npt.NDArray[np.float32]]:
-        """Run one forward pass; return the logits of the tokens that end a row.
-
-        Args:
-            tokens: for each its id, its position, its sequence, and True if it ends a row.
-        """
+    def _call(self, tokens: Sequence[_Token]) -> list[npt.NDArray[np.float32]]:
+        """Run one forward pass; return the logits after the tokens that are the last of a row."""
         if not tokens:
             return []
         library, count = self.weights.library, len(tokens)
@@ -182,6 +191,7 @@ class LlamaContext:
         pointer = ctypes.POINTER(ctypes.c_int32)
         batch.token = (ctypes.c_int32 * count)(*ids)
         batch.pos = (ctypes.c_int32 * count)(*positions)
+        # A token may be in several sequences: each has an array of their numbers, here of one.
         batch.n_seq_id = (ctypes.c_int32 * count)(*[1] * count)
         batch.seq_id = (pointer * count)(*(ctypes.cast(start + size * index, pointer) for index in range(count)))
         batch.logits = (ctypes.c_int8 * count)(*ends)
@@ -277,7 +287,7 @@ class Slot:
         with self.context.lock:
             buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(pointer, self.number))()
             if not library.llama_state_seq_get_data(pointer, buffer, len(buffer), self.number):
-                raise _no_copy()
+                raise _cannot_copy()
             return buffer
 
     def restore(self, state: Any, length: int, positions: int) -> None:
@@ -291,7 +301,7 @@ class Slot:
             context.make_room(length)
             context.use(self)
             if not library.llama_state_seq_set_data(context.pointer, state, len(state), self.number):
-                raise _no_copy()
+                raise _cannot_copy()
             self.length, self.positions = length, positions
 
     def crop(self, length: int, positions: int, last: int = 1) -> bool:
@@ -300,7 +310,7 @@ class Slot:
         Args:
             length: number of tokens.
             positions: number of positions that they take.
-            last: number of positions that the last of them takes, or the piece of an image of which it is.
+            last: number of positions of the last of them; of a piece of an image, those of the whole piece.
         """
         library, memory, number = self.weights.library, self.context.memory, self.number
         with self.context.lock:
@@ -325,7 +335,7 @@ def _not_shared() -> ModelError:
     return ModelError("this llama.cpp does not share a cache among sequences", hint="load it with max_rows=1")
 
 
-def _no_copy() -> ModelError:
+def _cannot_copy() -> ModelError:
     return ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
 
 

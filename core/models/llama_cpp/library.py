@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import MissingDependencyError, ModelError
 
-#: Additional, unused bytes of a parameter structure, so that it is larger than that of any llama.cpp: a function that
+#: Number of additional bytes of a parameter structure, so that it is larger than that of any llama.cpp: a function that
 #: takes or returns a structure by value reads or writes its own size.
 _REST = 512
 
@@ -73,11 +73,13 @@ def share_cache(params: Any) -> bool:
     if hasattr(params, "kv_unified"):
         params.kv_unified = True
         return True
-    start = ContextParams.rest.offset
-    found = bytes(params.rest).find(_FLAGS)
-    if not isinstance(params, ContextParams) or found < 0 or (start + found) % 8:
+    if not isinstance(params, ContextParams):  # an old llama-cpp-python
         return False
-    params.rest[found + 5] = 1
+    flags = bytes(params.rest).find(_FLAGS)
+    # Behind them is a pointer, so that all eight bytes are aligned.
+    if flags < 0 or (ContextParams.rest.offset + flags) % 8:
+        return False
+    params.rest[flags + 5] = 1  # kv_unified is the sixth
     return True
 
 
@@ -261,7 +263,7 @@ def vision_library(library: Any) -> Any:
 
 def projector_params(library: Any, threads: int, uses_gpu: bool) -> ProjectorParams:
     """Return parameters for a projector. The layout of the structure differs between versions; its fields are found
-    by their distance from the address of the default marker.
+    by their distance from the address of the default marker, and checked by their defaults.
 
     Raises:
         ModelError: the layout is not known.
@@ -269,15 +271,18 @@ def projector_params(library: Any, threads: int, uses_gpu: bool) -> ProjectorPar
     params: ProjectorParams = library.mtmd_context_params_default()
     data = bytes(params)
     marker = data.find(library.mtmd_default_marker().to_bytes(ctypes.sizeof(c_void_p), sys.byteorder))
-    if marker < 12 or data[marker - 12 : marker - 8] != b"\x04\0\0\0" or data[0] != 1 or data[marker + 12] != 1:
+    # use_gpu (true) ... n_threads (4), image_marker (a pointer), media_marker, flash_attn_type, warmup (true)
+    at_threads, at_warmup = marker - 12, marker + 12
+    is_known = at_threads >= 0 and data[at_threads : at_threads + 4] == (4).to_bytes(4, sys.byteorder)
+    if not is_known or data[0] != 1 or data[at_warmup] != 1:
         raise ModelError(
             "the installed llama.cpp has another layout of the parameters of projectors",
             hint="install another version of xllamacpp, or load the model for text by mmproj=''",
         )
     start = ctypes.addressof(params)
-    ctypes.c_int32.from_address(start + marker - 12).value = threads
+    ctypes.c_int32.from_address(start + at_threads).value = threads
     c_bool.from_address(start).value = uses_gpu
-    c_bool.from_address(start + marker + 12).value = False  # no pass to warm up
+    c_bool.from_address(start + at_warmup).value = False  # no pass to warm up
     return params
 
 

@@ -42,11 +42,11 @@ class Piece:
 
     Attributes:
         chunk: llama.cpp's.
-        owner: keeps the chunk.
+        owner: the chunk lives as long as this object.
         size: number of its tokens.
         positions: number of positions that they take: fewer than tokens with the positions of rows and columns of
             M-RoPE.
-        keys: those of its tokens.
+        keys: the keys of its tokens (`ImageToken.key`).
     """
 
     chunk: Any
@@ -163,7 +163,7 @@ class Projector:
 
 
 class _Owner:
-    """Keeps the chunks of an image until none of its pieces is used."""
+    """Owner of the chunks of an image, which are freed with it: when none of its pieces is used."""
 
 
 def _free_projector(weights: Weights, library: Any, pointer: Any) -> None:
@@ -192,8 +192,8 @@ def unread(ids: Sequence[int], length: int) -> int:
     if type(token) is not ImageToken:
         return 0
     piece: Piece = token.images
-    known = piece.keys.index(token.key) + 1
-    return 0 if known == piece.size else known
+    present = piece.keys.index(token.key) + 1
+    return 0 if present == piece.size else present
 
 
 def positions(ids: Sequence[int], length: int) -> int:
@@ -212,17 +212,17 @@ def marked(
         images: its images.
         others: what else the prompt has.
     """
-    told = ascii(([(message.text, message.tool_calls, message.name) for message in messages], others))
-    free = (chr(code) for code in _MARKS if ascii(chr(code))[1:-1] not in told)
-    marks = dict(zip(free, images, strict=False))
-    waiting = iter(marks)
-    written = []
+    everything = ascii(([(message.text, message.tool_calls, message.name) for message in messages], others))
+    unused = (chr(code) for code in _MARKS if ascii(chr(code))[1:-1] not in everything)
+    marks = dict(zip(unused, images, strict=False))
+    next_mark = iter(marks)
+    texts = []
     for message in messages:
         if message.images:
-            parts = [next(waiting) if isinstance(part, ImagePart) else part.text for part in message.content]  # type: ignore[union-attr]
+            parts = [next(next_mark) if isinstance(part, ImagePart) else part.text for part in message.content]  # type: ignore[union-attr]
             message = replace(message, content="".join(parts))
-        written.append(message)
-    return written, marks
+        texts.append(message)
+    return texts, marks
 
 
 def with_images(encode: Callable[[str], list[int]], images: Mapping[str, list[int]]) -> Callable[[str], list[int]]:
@@ -245,13 +245,13 @@ def projector_beside(path: Path) -> Path | None:
         found = [file for file in sorted(path.parent.glob("*.gguf")) if "mmproj" in file.name.lower() and file != path]
     except OSError:
         return None
-    own = _bare(path.stem)
-    fitting = [file for file in found if own.startswith(_bare(file.stem))]
-    return max(fitting, key=lambda file: (len(_bare(file.stem)), "f16" in file.stem.lower()), default=None)
+    model = _bare_name(path.stem)
+    fitting = [file for file in found if model.startswith(_bare_name(file.stem))]
+    return max(fitting, key=lambda file: (len(_bare_name(file.stem)), "f16" in file.stem.lower()), default=None)
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     """Return the name of a model or its projector without ``mmproj``, the type of its weights, and marks between
-    words."""
+    words: ``"mmproj-Qwen2-VL-2B-f16"`` -> ``"qwen2vl2b"``."""
     name = re.sub(r"mmproj|(^|[-_.])model(?=$|[-_.])", "", name.lower())
     return re.sub(r"(^|[-_.])(bf16|f16|f32|fp16|fp32|i?q\d\w*)(?=$|[-_.])|[-_.]", "", name)

@@ -10,7 +10,16 @@ from ...errors import ModelError
 
 
 class Weights:
-    """A loaded model file; freed once, after its contexts."""
+    """A loaded model file; freed once, after its contexts.
+
+    Args:
+        library: the functions of llama.cpp.
+        path: the file.
+        gpu_layers: number of layers on the accelerator; negative: all.
+
+    Raises:
+        ModelError: the file cannot be loaded, or is no model that writes text.
+    """
 
     def __init__(self, library: Any, path: str, gpu_layers: int) -> None:
         self.library = library
@@ -29,13 +38,8 @@ class Weights:
         if not self.size or not library.llama_model_has_decoder(model):
             self.close()
             raise ModelError(f"{path!r} is not a model that writes text", hint="give a causal language model")
-
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
 
-    @property
-    def is_closed(self) -> bool:
-        """True after `close`."""
-        return not self._free.alive
 
     def close(self) -> None:
         """Free the model; closing twice is allowed."""
@@ -46,7 +50,8 @@ class Weights:
         library, model = self.library, self.model
         width = library.llama_model_n_embd(model) // max(1, library.llama_model_n_head(model))
         heads = max(1, library.llama_model_n_head_kv(model))
-        return int(2 * 2 * library.llama_model_n_layer(model) * heads * width * window)
+        keys_and_values, bytes_each = 2, 2
+        return int(keys_and_values * bytes_each * library.llama_model_n_layer(model) * heads * width * window)
 
     def text(self, token_id: int) -> str:
         """Return the name of a token; empty if there is none."""

@@ -74,7 +74,7 @@ class MlxBackend(FolderBackend, SharedPasses):
             raise MissingDependencyError(
                 f"mlx: models need mlx-lm ({error})", hint="pip install 'toolgrammar[mlx]'"
             ) from error
-        folder = check_folder(_found(name, utils), _NEEDED, "mlx", _CONVERT)
+        folder = check_folder(_folder_of(name, utils), _NEEDED, "mlx", _CONVERT)
         config = read_json(folder, "config.json")
         generation = read_json(folder, "generation_config.json", optional=True)
         try:
@@ -198,12 +198,12 @@ class MlxSession(EngineSession):
             return self._batch.nbytes // len(self._batch.sessions)
         return sum(int(layer.nbytes) for layer in self._layers or ())
 
-    def _trims(self, length: int) -> bool:
+    def _can_shorten(self, length: int) -> bool:
         from mlx_lm.models.cache import can_trim_prompt_cache
 
         return self._batch is not None or can_trim_prompt_cache(self._layers or [])
 
-    def _trim(self, length: int) -> bool:
+    def _shorten(self, length: int) -> bool:
         from mlx_lm.models.cache import trim_prompt_cache
 
         with self._backend.passing:
@@ -234,14 +234,6 @@ class MlxSession(EngineSession):
     def forget(self) -> None:
         """Drop the caches; the next `extend` reads the sequence again."""
         self._cached, self._layers, self._batch = 0, None, None
-
-    def unread(self, ids: list[int]) -> list[int]:
-        """Return the tokens of an extended sequence that are not in the caches."""
-        return ids[self._cached :]
-
-    def shared(self) -> _Batch | None:
-        """Return the batch that has the caches, if one has."""
-        return self._batch
 
 
 class _Batch:
@@ -276,28 +268,32 @@ def extend_rows(
     """Extend sessions to their new sequences in one forward pass, padded on the right. For one thread at a time.
 
     Sessions that shared the last pass stay in their batch; others are copied into a new one.
+
+    Args:
+        network: the module of the model.
+        sessions: the sessions.
+        wanted: for each its tokens, with the new ones.
     """
     import mlx.core as mx
     from mlx_lm.models.cache import make_prompt_cache
 
     try:
-        batch = sessions[0].shared()
-        if batch is None or {id(each) for each in batch.sessions} != {id(each) for each in sessions} or any(
-            each.shared() is not batch for each in sessions
-        ):  # fmt: skip
+        batch = sessions[0]._batch
+        shared_last = batch is not None and set(map(id, batch.sessions)) == set(map(id, sessions))
+        if batch is None or not shared_last or any(each._batch is not batch for each in sessions):
             own = [each.layers() or make_prompt_cache(network) for each in sessions]
             batch = _Batch(list(sessions), [type(row[0]).merge(list(row)) for row in zip(*own, strict=True)])
-        new = {id(each): each.unread(ids) for each, ids in zip(sessions, wanted, strict=True)}
+        new = {id(each): ids[each._cached :] for each, ids in zip(sessions, wanted, strict=True)}
         rows = [new[id(each)] for each in batch.sessions]
         width = max(map(len, rows))
-        missing = [width - len(row) for row in rows]
-        if any(missing):
+        padding = [width - len(row) for row in rows]
+        if any(padding):
             for layer in batch.layers:
-                layer.prepare(lengths=[len(row) for row in rows], right_padding=missing)
-        padded = [[*row, *[0] * count] for row, count in zip(rows, missing, strict=True)]
+                layer.prepare(lengths=[len(row) for row in rows], right_padding=padding)
+        padded = [[*row, *[0] * count] for row, count in zip(rows, padding, strict=True)]
         output = network(mx.array(padded), cache=batch.layers)
         logits = mx.stack([output[index, len(row) - 1] for index, row in enumerate(rows)]).astype(mx.float32)
-        if any(missing):
+        if any(padding):
             for layer in batch.layers:
                 layer.finalize()
         mx.eval(logits, [layer.state for layer in batch.layers])
@@ -305,10 +301,10 @@ def extend_rows(
         for session in sessions:
             session.forget()
         raise
-    found = dict(zip(map(id, batch.sessions), np.array(logits), strict=True))
+    logits_of = dict(zip(map(id, batch.sessions), np.array(logits), strict=True))
     for session, ids in zip(sessions, wanted, strict=True):
         session.keep(ids, None, batch)
-    return [found[id(session)] for session in sessions]
+    return [logits_of[id(session)] for session in sessions]
 
 
 def _can_batch(backend: MlxBackend, network: Any) -> bool:
@@ -349,7 +345,7 @@ def _classes(config: dict[str, Any], utils: Any) -> Any:
         rotary = part.get("rope_parameters") if isinstance(part, dict) else None
         if not isinstance(part, dict) or not isinstance(rotary, dict):
             continue
-        if any(isinstance(value, dict) for value in rotary.values()):
+        if any(isinstance(value, dict) for value in rotary.values()):  # {"full_attention": {...}, ...}
             if "rope_parameters" not in inspect.getsource(sys.modules[classes[1].__module__]):
                 raise ModelError(
                     "config.json has rotary parameters by type of layer, which this mlx-lm does not read",
@@ -364,7 +360,7 @@ def _classes(config: dict[str, Any], utils: Any) -> Any:
     return classes
 
 
-def _found(name: str, utils: Any) -> str:
+def _folder_of(name: str, utils: Any) -> str:
     """Return the folder of a model: the name itself, or the one in which mlx-lm keeps the name of a hub.
 
     Raises:

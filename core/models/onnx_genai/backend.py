@@ -73,7 +73,7 @@ class OnnxBackend(FolderBackend):
             size, trained = int(model["vocab_size"]), int(model["context_length"])
             decoder = model["decoder"]
             width = int(decoder["head_size"]) * int(decoder["num_key_value_heads"])
-            self._token_bytes = 4 * 2 * int(decoder["num_hidden_layers"]) * width
+            self._token_bytes = 4 * 2 * int(decoder["num_hidden_layers"]) * width  # keys and values in float32
             files = [decoder["filename"]] if "filename" in decoder else []
             self.kind = str(model.get("type", ""))
         except (KeyError, TypeError, ValueError) as error:
@@ -160,7 +160,7 @@ class OnnxSession(EngineSession):
         super().__init__(backend.context_window, backend.vocabulary.size)
         self._backend = backend
         self._generator: Any = None
-        self._long = False  # they were read with the second set of rotary factors
+        self._is_long = False  # the tokens were read with the second set of rotary factors
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. An error changes nothing.
@@ -171,7 +171,7 @@ class OnnxSession(EngineSession):
         """
         ids = self.checked(token_ids)
         is_long = self._backend.has_long_factors(len(ids))
-        if is_long != self._long:
+        if is_long != self._is_long:
             self.forget()
         generator = self._generator or self._backend.generator()
         try:
@@ -183,7 +183,7 @@ class OnnxSession(EngineSession):
                 raise
             raise ModelError(f"onnxruntime-genai failed: {error}", hint="see its messages") from error
         self._check_open()  # closed by another thread: the generator must not stay
-        self._generator, self._long = generator, is_long
+        self._generator, self._is_long = generator, is_long
         self._ids, self._cached = ids, len(ids)
         return logits
 
@@ -194,8 +194,8 @@ class OnnxSession(EngineSession):
             return 0
         return self._backend.cache_bytes(self._window if self._backend.allocates_window else self._cached)
 
-    def _trims(self, length: int) -> bool:
-        return self._backend.rewinds and self._backend.has_long_factors(length) == self._long
+    def _can_shorten(self, length: int) -> bool:
+        return self._backend.rewinds and self._backend.has_long_factors(length) == self._is_long
 
     def fork(self, length: int) -> None:
         """Return None: onnxruntime-genai cannot copy a sequence."""
@@ -204,7 +204,7 @@ class OnnxSession(EngineSession):
         """Drop the generator; the next `extend` reads the sequence again."""
         self._generator, self._cached = None, 0
 
-    def _trim(self, length: int) -> bool:
+    def _shorten(self, length: int) -> bool:
         try:
             self._generator.rewind_to(length)
         except Exception:  # recurrent states, and windows that have moved on

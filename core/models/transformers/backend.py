@@ -20,9 +20,10 @@ from ...errors import MissingDependencyError, ModelError, first_line
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..history import first_rendered
-from ..image_tokens import ImageToken, images_of
+from ..image_tokens import count_placeholders, images_of
 from ..images import Fetch, opened_images
 from ..local_backend import SharedPasses
+from ..model_folder import token_ids_of
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import EngineSession, OpenSessions, Tree
@@ -125,26 +126,25 @@ class HFBackend(SharedPasses):
         self._device = device
         self.yields = device == "cpu"
         self._tokenizer_lock = shared_lock(self, "_tokenizer_lock", threading.Lock())
-        config = self._model.config.get_text_config()
+        config = model.config.get_text_config()
         window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)
         head = model.get_output_embeddings()
         size = int(config.vocab_size if head is None else head.weight.shape[0])
-        generation = getattr(self._model, "generation_config", None)
-        ends = getattr(generation, "eos_token_id", None)
-        extra = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
+        ends = token_ids_of(getattr(getattr(model, "generation_config", None), "eos_token_id", None))
         # A configuration's default may be a token that this model does not have.
-        extra = [token_id for token_id in extra if 0 <= token_id < size]
+        ends = [token_id for token_id in ends if 0 <= token_id < size]
         super().__init__(
             name,
-            Vocabulary.from_transformers(self._tokenizer, size=size, extra_eos=extra),
+            Vocabulary.from_transformers(self._tokenizer, size=size, extra_eos=ends),
             window,
             prefix_cache=prefix_cache,
             tool_format=tool_format,
             chat_template=str(self._tokenizer.chat_template or ""),
             takes_thinking=True,
         )
-        count = int(getattr(model.get_input_embeddings(), "num_embeddings", size))
-        self._traits = _Traits(self._sessions, count, hasattr(getattr(model, "model", None), "get_rope_index"))
+        # Some models read tokens, such as those of images, that they cannot write.
+        readable = int(getattr(model.get_input_embeddings(), "num_embeddings", size))
+        self._traits = _Traits(self._sessions, readable, hasattr(getattr(model, "model", None), "get_rope_index"))
         if cache_argument(model) is None:
             lost = "each step reads the whole sequence again, and no beginning of a prompt is kept"
             self._warn(lost, "its forward pass takes no cache")
@@ -225,10 +225,12 @@ class HFBackend(SharedPasses):
                     if images and self._vision is not None:
                         return self._vision.prompt_ids(turns, images, {**more, "tools": known}, self.vocabulary)
                     return list(tokenizer.apply_chat_template(turns, tools=known, **more))
-            except SecurityError:  # of a template that changes a list of its own, as llama.cpp's own templates do
+            except SecurityError:  # the template changes a list of its own, as llama.cpp's do: our sandbox allows it
                 if images:
                     raise
-                pieces = self._own_template(source).render(turns, known, variables)
+                bos, eos = tokenizer.bos_token or "", tokenizer.eos_token or ""
+                template = ChatTemplate(source, controls=self.vocabulary.special, bos=bos, eos=eos)
+                pieces = template.render(turns, known, variables)
                 return template_ids(pieces, self.encode, self._control_ids, self.vocabulary)
 
         try:
@@ -237,12 +239,6 @@ class HFBackend(SharedPasses):
             if self._vision is not None:
                 self._vision.check(images)
             raise
-
-    def _own_template(self, source: str) -> ChatTemplate:
-        """Return the template in the library's own sandbox, in which it may change its own lists."""
-        tokenizer = self._open(self._tokenizer)
-        names = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
-        return ChatTemplate(source, controls=self.vocabulary.special, **names)
 
     def _control_ids(self, text: str) -> list[int]:
         """Return the token ids of a text in which names of control tokens are control tokens."""
@@ -282,13 +278,13 @@ class HFBackend(SharedPasses):
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
         model = self._open(self._model)
-        seeing = [images_of(ids[session._cached :]) is not None for session, ids in zip(sessions, wanted, strict=True)]
-        if any(seeing):  # images are read in passes of their own
-            found = {number: sessions[number].extend(rows[number][1]) for number, sees in enumerate(seeing) if sees}
-            rest = [number for number, sees in enumerate(seeing) if not sees]
+        sees = [images_of(ids[session._cached :]) is not None for session, ids in zip(sessions, wanted, strict=True)]
+        if any(sees):  # images are read in passes of their own
+            logits = {number: sessions[number].extend(rows[number][1]) for number in range(len(rows)) if sees[number]}
+            rest = [number for number in range(len(rows)) if not sees[number]]
             if rest:
-                found.update(zip(rest, self._extend_rows([rows[number] for number in rest]), strict=True))
-            return [found[number] for number in range(len(rows))]
+                logits.update(zip(rest, self._extend_rows([rows[number] for number in rest]), strict=True))
+            return [logits[number] for number in range(len(rows))]
         with self._traits.passing:
             return _pass_packed(model, sessions, wanted)
 
@@ -346,11 +342,6 @@ class HFSession(EngineSession):
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
         self._traits.sessions.add(self)
 
-    @property
-    def cache(self) -> Any:
-        """The cache of transformers; None if there is none yet."""
-        return self._cache
-
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. An error changes nothing."""
         import torch
@@ -398,7 +389,7 @@ class HFSession(EngineSession):
     def _extend_images(self, ids: list[int], images: PromptImages) -> npt.NDArray[np.float32]:
         """Extend the sequence by tokens of which some stand for images: it is read again from its beginning, in one
         pass, when it has all the images of its prompt. Before that, nothing is read, and the logits are 0."""
-        if sum(type(token) is ImageToken for token in ids) < images.count:
+        if count_placeholders(ids) < images.count:
             self._ids = ids
             return np.zeros(self._traits.size, np.float32)
         self.forget()
@@ -409,7 +400,7 @@ class HFSession(EngineSession):
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
         """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         self.checked(token_ids)
-        if not self._cached or self._cached < len(self._ids) or not self._trims(1) or not self._reads_trees():
+        if not self._cached or self._cached < len(self._ids) or not self._can_shorten(1) or not self._reads_trees():
             return None
         return self._branches(token_ids, parents)
 
@@ -462,7 +453,7 @@ class HFSession(EngineSession):
 
         Some recurrent layers of transformers silently reset their state in each pass of several tokens.
         """
-        if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
+        if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in self._layers()):
             return True
         if self._traits.reads_on is None:
             trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
@@ -475,19 +466,23 @@ class HFSession(EngineSession):
         """Drop the cache; the next `extend` reads the sequence again."""
         self._cache, self._cached, self._images, self._shift = None, 0, None, 0
 
-    def _trim(self, length: int) -> bool:
+    def _shorten(self, length: int) -> bool:
         self._cache.crop(length - self._cached)  # negative: the number to remove
         if self._images is not None and images_of(self._ids[:length]) is None:
             self._images, self._shift = None, 0
         return True
 
-    def _trims(self, length: int) -> bool:
-        layers = getattr(self._cache, "layers", None) or [None]
+    def _can_shorten(self, length: int) -> bool:
         return all(
             type(layer).__name__ in _CROPPABLE_LAYERS
             and not (getattr(layer, "is_sliding", False) and layer.get_seq_length() >= layer.sliding_window)
-            for layer in layers
+            for layer in self._layers()
         )
+
+    def _layers(self) -> list[Any]:
+        """Return the layers of the cache; ``[None]``, which is of no known type, if it has none."""
+        layers: list[Any] = getattr(self._cache, "layers", None) or [None]
+        return layers
 
     @property
     def nbytes(self) -> int:

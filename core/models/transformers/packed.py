@@ -2,10 +2,9 @@
 
 The new tokens of all sequences are concatenated in a single row, so that everything except attention is computed for
 all of them together. Attention is computed for each sequence separately, over its own cache, by the model's own
-attention
-function: there are no masks over other sequences and no padding, and lengths may differ.
-This is the selective batching of "Orca: A Distributed Serving System for Transformer-Based Generative Models" (Yu and
-others, 2022).
+attention function: there are no masks over other sequences and no padding, and lengths may differ. This is the
+selective batching of "Orca: A Distributed Serving System for Transformer-Based Generative Models" (Yu and others,
+2022).
 
 It needs a model that gets its attention function from transformers' `AttentionInterface`, and a cache with keys and
 values of each token; `packing_fault` tests this.
@@ -22,6 +21,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ...errors import first_line
 
 #: The name of our attention function in transformers' registry.
 _NAME = "toolgrammar_packed"
@@ -77,7 +78,7 @@ def packing_fault(model: Any) -> str | None:
         if one.get_seq_length() != len(first) or other.get_seq_length() != len(second) + 1:
             return "its cache does not hold the tokens of a shared forward pass"
     except Exception as error:  # a model may use its cache or its masks in unexpected ways
-        return f"a shared forward pass fails: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        return f"a shared forward pass fails: {type(error).__name__}: {first_line(error)}"
     return None
 
 

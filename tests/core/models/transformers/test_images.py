@@ -100,7 +100,7 @@ def test_the_tokens_are_those_of_generate(family: str, load: Load) -> None:
         assert again.cached_tokens in (0, len(ids) - 1)  # recurrent layers keep no part of a sequence
         alone = backend.new_session()
         logits = alone.extend(ids)
-        if alone.keeps(len(ids)) and alone._trims(len(ids)):
+        if alone.keeps(len(ids)) and alone._can_shorten(len(ids)):
             assert greedy(alone.fork(len(ids)), logits) == wanted
         alone.forget()
         assert np.allclose(alone.extend(wanted[:1]), again_after(backend, ids, wanted[:1]), atol=1e-4)
