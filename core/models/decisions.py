@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from ..generation.deadline import Deadline
 from ..generation.logprobs import log_softmax
 from ..generation.params import GenerateParams
 from ..generation.ranges import FLAG, Ranges, check_ranges, number, whole
+from .requests import in_thread
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -248,17 +248,9 @@ class Decides:
         """Like `decide`, without blocking the event loop; cancelling the task stops the model within a step."""
         self.check_options(orders, prior, refusal, timeout)
         options = _Options(orders, prior, refusal)
-        left = threading.Event()
-        work = partial(self._decide, state, questions, options, Deadline.after(timeout), left.is_set)
-        worker = asyncio.get_running_loop().run_in_executor(None, work)
-        try:
-            return await asyncio.shield(worker)
-        except asyncio.CancelledError:
-            left.set()
-            await asyncio.wait([worker])
-            if not worker.cancelled():
-                worker.exception()  # read, for nobody waits for it
-            raise
+        abandoned = threading.Event()
+        work = partial(self._decide, state, questions, options, Deadline.after(timeout), abandoned.is_set)
+        return await in_thread(work, abandoned)
 
     def _scorer(self, prompt: Prompt, params: GenerateParams | None = None) -> Scorer:
         """Return a scorer of texts after a prompt.
@@ -283,7 +275,7 @@ class Decides:
         CancelledError when ``cancelled()`` is True, which is asked, as the deadline is, between steps of the model.
         Arguments as for `decide`."""
         self.check_questions(questions)
-        asked = [self.check_question(name, question, options.refusal) for name, question in questions.items()]
+        checked = [self.check_question(name, question, options.refusal) for name, question in questions.items()]
         text = _text_of(state)
 
         def check() -> None:
@@ -293,22 +285,23 @@ class Decides:
 
         decisions = {}
         with ended_by(check):
-            for one in asked:
+            for question in checked:
                 try:
-                    decisions[one.name] = self._decision(one, text, options)
+                    decisions[question.name] = self._decision(question, text, options)
                 except ContextOverflowError as error:
-                    raise ContextOverflowError(f"question {one.name!r}: {error.message}", hint=error.hint) from error
+                    message = f"question {question.name!r}: {error.message}"
+                    raise ContextOverflowError(message, hint=error.hint) from error
         return decisions
 
-    def _decision(self, asked: CheckedQuestion, state: str, options: _Options) -> Decision:
+    def _decision(self, question: CheckedQuestion, state: str, options: _Options) -> Decision:
         """Return the decision on one question: average the probabilities of the answers over the listings in different
         orders, and take the likeliest; on a scale, the mean level. Probabilities are those without a refusal, whose
         share is separate."""
         spent = _Spent()
-        orders = asked.orders(options.orders)
-        averaged = np.logaddexp.reduce([self._logs(asked, state, order, options, spent) for order in orders])
+        orders = question.orders(options.orders)
+        averaged = np.logaddexp.reduce([self._logs(question, state, order, options, spent) for order in orders])
         averaged = log_softmax(averaged)
-        count = len(asked.answers)
+        count = len(question.answers)
         shares = np.exp(log_softmax(averaged[:count]))
         shares /= shares.sum()
         refusal = float(np.exp(averaged[count])) if options.refusal else 0.0
@@ -316,8 +309,8 @@ class Decides:
         value: Any = None
         if best < count:
             mean = min(float(shares @ np.arange(count)), float(count - 1))  # rounding may exceed the highest level
-            value = mean if asked.is_scale else asked.values[best]
-        probabilities = dict(zip(asked.values, map(float, shares), strict=True))
+            value = mean if question.is_scale else question.values[best]
+        probabilities = dict(zip(question.values, map(float, shares), strict=True))
         return Decision(
             value,
             MappingProxyType(probabilities),
@@ -328,32 +321,32 @@ class Decides:
         )
 
     def _logs(
-        self, asked: CheckedQuestion, state: str, order: Sequence[int], options: _Options, spent: _Spent
+        self, question: CheckedQuestion, state: str, order: Sequence[int], options: _Options, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         """Return the normalised log-probabilities of the answers, listed in an order, and of a refusal as the last."""
-        given = self._scored(asked, state, order, options.refusal, spent)
+        given = self._scored(question, state, order, options.refusal, spent)
         if options.prior:
-            without = self._scored(asked, "", order, options.refusal, spent)
+            without = self._scored(question, "", order, options.refusal, spent)
             if not np.isfinite(without).all():
                 raise ModelError(
-                    f"question {asked.name!r}: the model gives an answer no probability with an empty state",
+                    f"question {question.name!r}: the model gives an answer no probability with an empty state",
                     hint="leave out the prior",
                 )
             given = given - without
         if not np.isfinite(given.max()):
             raise ModelError(
-                f"question {asked.name!r}: the model gives none of the answers any probability", hint="check them"
+                f"question {question.name!r}: the model gives none of the answers any probability", hint="check them"
             )
         logs: npt.NDArray[np.float64] = log_softmax(given)
         return logs
 
     def _scored(
-        self, asked: CheckedQuestion, state: str, order: Sequence[int], refusal: bool, spent: _Spent
+        self, question: CheckedQuestion, state: str, order: Sequence[int], refusal: bool, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         """Return the log-probabilities of the answers after one prompt, which lists them in ``order``, and of a refusal
         as the last if ``refusal``. Not normalised. ``spent`` adds up tokens and forward passes."""
-        scorer = self._scorer(asked.prompt(state, order, refusal), GenerateParams(thinking=False))
-        texts = [*asked.answers, *([REFUSAL] if refusal else [])]
+        scorer = self._scorer(question.prompt(state, order, refusal), GenerateParams(thinking=False))
+        texts = [*question.answers, *([REFUSAL] if refusal else [])]
         scores = scorer.scores(texts)
         spent.prompt_tokens += scorer.prompt_tokens
         spent.forward_passes += scorer.forward_passes

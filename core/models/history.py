@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from ..basics.logs import logger_of
 from ..conversation.messages import Message, TextPart
 from ..errors import ModelError
-from .prompts import thinking_variables
+from .prompts import thinking_variables, with_system
 from .template_shape import Turn, message_shape, render, shaped, template_variables
 
 if TYPE_CHECKING:
@@ -23,13 +23,16 @@ DECLARED = "Declaration of the function to call:"
 
 T = TypeVar("T")
 
+#: Renders turns by a template, with tools and further variables; may raise any exception.
+Render = Callable[[list[Turn], Union[list[Any], None], dict[str, Any]], T]
+
 
 def first_rendered(
     source: str,
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]],
     tool_prompt: str,
-    render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], T],
+    render: Render[T],
     thinking: bool | None = None,
 ) -> T:
     """Return the result of ``render`` for a conversation in the first shape that the template accepts and in which it
@@ -40,16 +43,16 @@ def first_rendered(
         messages: the conversation.
         tools: passed to the template if it supports tools.
         tool_prompt: added to the system turn if it does not, or if there are no tools.
-        render: renders turns, with tools and further variables; may raise any exception.
+        render: renders the turns.
         thinking: enables or disables reasoning, if not None; a variable of the template.
 
     Raises:
         ModelError: the template refuses the conversation in every shape, or omits a call; the error names the message
             and the reason.
     """
-    problem: Exception | None = None
+    problem: Exception | None = None  # the first one, of the detected shape
     lost: set[str] = set()
-    silent: list[T] = []  # results that lack only the text of a turn with calls
+    without_text: list[T] = []  # results that lack only the text of a turn with calls
     variables = thinking_variables(thinking)
     for turns, known in _attempts(source, messages, tools, tool_prompt):
         given = {**template_variables(source, known or []), **variables}
@@ -64,11 +67,11 @@ def first_rendered(
         if not left_out:
             return result
         if left_out == {_TEXT}:
-            silent.append(result)
+            without_text.append(result)
         lost |= left_out
-    if silent:
+    if without_text:
         _LOG.warning("the chat template omits the assistant's text next to calls")
-        return silent[0]
+        return without_text[0]
     if lost - {_TEXT}:
         raise ModelError(
             f"the model's chat template leaves out calls of the history: {', '.join(sorted(lost - {_TEXT}))}",
@@ -96,32 +99,34 @@ def _left_out(
     source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
 ) -> set[str]:
     """Return the names of the calls that a template omits, and `_TEXT` if it omits a text of a turn with calls; empty
-    for a conversation without calls."""
-    marks: dict[str, str] = {}
+    for a conversation without calls. Each name and text gets a mark of its own, which is looked for in the prompt."""
+    if not any(turn.get("tool_calls") for turn in turns):
+        return set()
+    marks: dict[str, str] = {}  # what each mark is for: the name of a call, or `_TEXT`
 
     def marked(text: str, name: str) -> str:
         mark = chr(_MARKS + len(marks))
         marks[mark] = name
         return text + mark
 
-    told: list[Turn] = []
+    marked_turns: list[Turn] = []
     for turn in turns:
         if turn.get("tool_calls"):
-            functions = [call["function"] for call in turn["tool_calls"]]
-            names = [{**function, "name": marked(function["name"], function["name"])} for function in functions]
-            calls = [{**call, "function": name} for call, name in zip(turn["tool_calls"], names, strict=True)]
+            calls = []
+            for call in turn["tool_calls"]:
+                name = call["function"]["name"]
+                calls.append({**call, "function": {**call["function"], "name": marked(name, name)}})
             turn = {**turn, "tool_calls": calls}
         if turn["role"] == "assistant" and isinstance(turn["content"], str) and turn["content"]:
             turn = {**turn, "content": marked(turn["content"], _TEXT)}
-        told.append(turn)
-    if not any(turn.get("tool_calls") for turn in turns):
-        return set()
+        marked_turns.append(turn)
     try:
-        text = render(source, told, tools, **variables)
+        text = render(source, marked_turns, tools, **variables)
     except Exception:  # for example, a name that is unknown to the template: nothing can be tested
         return set()
-    ids = {call["id"]: call["function"]["name"] for turn in turns for call in turn.get("tool_calls", ())}
-    by_id = {name for own, name in ids.items() if name in own and own in text}  # some templates write only the id
+    names = {call["id"]: call["function"]["name"] for turn in turns for call in turn.get("tool_calls", ())}
+    # Some templates write only the id, such as functions.NAME:0.
+    by_id = {name for call_id, name in names.items() if name in call_id and call_id in text}
     lost = {name for mark, name in marks.items() if mark not in text and json.dumps(mark)[1:-1] not in text}
     return lost - by_id
 
@@ -131,7 +136,7 @@ def _takes(
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]],
     tool_prompt: str,
-    render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any],
+    render: Render[Any],
 ) -> bool:
     """Return True if a template accepts a conversation without the variables of reasoning."""
     for turns, known in _attempts(source, messages, tools, tool_prompt):
@@ -153,8 +158,8 @@ def _attempts(
     described += [None, []]  # some templates count their tools without a test for None
     for known in described:
         given = list(messages)
-        if tool_prompt and not known:
-            given = _with_system(given, tool_prompt)
+        if not known:
+            given = with_system(given, tool_prompt)
         if not shape.shows_system:
             given = _without_system(given)
         nine = replace(shape, ids="nine")
@@ -191,47 +196,42 @@ def with_declarations(
         brief: names of the tools that the prompt does not declare.
         called: names of tools that the answer has called so far.
     """
-    told: list[Message] = []
-    known: set[str] = set()
+    turns: list[Message] = []
+    declared: set[str] = set()
 
     def declare(names: Iterable[str]) -> None:
-        new = [name for name in dict.fromkeys(names) if name in brief and name not in known]
+        new = [name for name in dict.fromkeys(names) if name in brief and name not in declared]
         if new:
-            known.update(new)
+            declared.update(new)
             text = f"{DECLARED}\n{tools.declarations(new)}"
-            if told:
-                told[-1] = _with_text(told[-1], text)
+            if turns:
+                turns[-1] = _with_text(turns[-1], text)
             else:
-                told.append(Message("system", text))
+                turns.append(Message("system", text))
 
     for message in messages:
-        if message.tool_calls:
-            declare(call.name for call in message.tool_calls)
-        told.append(message)
+        declare(call.name for call in message.tool_calls)
+        turns.append(message)
     declare(called)
-    return told
+    return turns
 
 
 def _with_text(message: Message, text: str) -> Message:
     """Return a message with one more paragraph: at the beginning of a user's, at the end of another."""
     if message.role == "user":
-        return _begun(message, text)
-    parts = message.content
-    content = (f"{parts}\n\n{text}" if parts else text) if isinstance(parts, str) else (*parts, TextPart(f"\n\n{text}"))
-    return replace(message, content=content)
+        return _with_text_first(message, text)
+    content = message.content
+    if isinstance(content, str):
+        return replace(message, content=f"{content}\n\n{text}" if content else text)
+    return replace(message, content=(*content, TextPart(f"\n\n{text}")))
 
 
-def _begun(message: Message, text: str) -> Message:
+def _with_text_first(message: Message, text: str) -> Message:
     """Return a message with one more paragraph at its beginning."""
-    parts = message.content
-    content = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
-    return replace(message, content=content)
-
-
-def _with_system(messages: list[Message], text: str) -> list[Message]:
-    if messages and messages[0].role == "system":
-        return [replace(messages[0], content=f"{messages[0].text}\n\n{text}"), *messages[1:]]
-    return [Message("system", text), *messages]
+    content = message.content
+    if isinstance(content, str):
+        return replace(message, content=f"{text}\n\n{content}")
+    return replace(message, content=(TextPart(f"{text}\n\n"), *content))
 
 
 def _without_system(messages: list[Message]) -> list[Message]:
@@ -241,7 +241,7 @@ def _without_system(messages: list[Message]) -> list[Message]:
     text, rest = messages[0].text, messages[1:]
     if not rest or rest[0].role != "user":
         return [Message("user", text), *rest]
-    return [_begun(rest[0], text), *rest[1:]]
+    return [_with_text_first(rest[0], text), *rest[1:]]
 
 
 def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,7 +250,7 @@ def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
     def simple(schema: Any) -> Any:
         if not isinstance(schema, Mapping):
             return schema
-        plain = {key: simple(value) for key, value in schema.items() if key not in ("properties",)}
+        plain = {key: simple(value) for key, value in schema.items() if key != "properties"}
         if isinstance(plain.get("type"), list):
             plain["type"] = next((kind for kind in plain["type"] if kind != "null"), "null")
         if isinstance(schema.get("properties"), Mapping):
@@ -268,9 +268,7 @@ def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {**tool, "function": simpler} if "function" in tool else simpler
 
 
-def _blamed(
-    source: str, messages: Sequence[Message], render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any]
-) -> str:
+def _blamed(source: str, messages: Sequence[Message], render: Render[Any]) -> str:
     """Return a description, for an error, of the first message that a template refuses."""
     shape = message_shape(source)
     for count, message in enumerate(messages, 1):

@@ -56,20 +56,9 @@ _EACH = frozenset({"list", "batch", "slice", "reverse", "items", "map", "select"
 #: Filters that take a text as a text; the others divide it, into characters, words or lines.
 _OF_TEXT = frozenset(
     {
-        *(
-            "e",
-            "escape",
-            "format",
-            "forceescape",
-            "replace",
-            "string",
-            "tojson",
-            "trim",
-            "upper",
-            "lower",
-            "capitalize",
-        ),
-        *("center", "truncate", "int", "float", "filesizeformat", "abs", "round", "reverse", *SLOW_FILTERS),
+        *("e", "escape", "format", "forceescape", "replace", "string", "tojson", "trim", "upper", "lower"),
+        *("capitalize", "center", "truncate", "int", "float", "filesizeformat", "abs", "round", "reverse"),
+        *SLOW_FILTERS,
     }
 )
 
@@ -119,12 +108,12 @@ def _environment() -> Any:
             next(parser.stream)
             return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
-    rounds = threading.local()
+    rendering = threading.local()  # the work of the template that this thread renders, and its variables
 
     class Template(jinja2.Template):
         def render(self, *args: Any, **variables: Any) -> str:
-            rounds.count = rounds.work = 0
-            rounds.given = args, variables
+            rendering.rounds = rendering.work = 0
+            rendering.variables = args, variables
             pieces, size = [], 0
             for piece in self.generate(*args, **variables):
                 size += len(piece)
@@ -135,8 +124,8 @@ def _environment() -> Any:
 
     def charge(work: int) -> None:
         """Add work to that of the template that this thread renders; raise SecurityError beyond `MAX_WORK`."""
-        rounds.work = getattr(rounds, "work", 0) + work
-        if rounds.work > MAX_WORK:
+        rendering.work = getattr(rendering, "work", 0) + work
+        if rendering.work > MAX_WORK:
             raise SecurityError("the template takes too long")
 
     def counted(values: Iterable[Any]) -> Iterator[Any]:
@@ -169,14 +158,14 @@ def _environment() -> Any:
 
     def checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
         """Return a filter with checks of its arguments before the call and of its result after it."""
-        given = 1 if hasattr(function, "jinja_pass_arg") else 0  # 1 if Jinja passes an argument of its own first
+        skipped = _own_arguments(function)
 
         @wraps(function)
         def call(*args: Any, **named: Any) -> Any:
-            value, rest = args[given], args[given + 1 :]
+            value, rest = args[skipped], args[skipped + 1 :]
             if isinstance(value, Iterator) and name not in _EACH and name not in _AT_ONCE:
                 value = list(value)
-                args = (*args[:given], value, *rest)
+                args = (*args[:skipped], value, *rest)
             if name not in _AT_ONCE:
                 charge(_read(value, name))
                 for each in (*rest, *named.values()):
@@ -207,11 +196,11 @@ def _environment() -> Any:
 
     def tested(function: Any, name: str) -> Callable[..., Any]:
         """Return a test whose work is counted before."""
-        given = 1 if hasattr(function, "jinja_pass_arg") else 0
+        skipped = _own_arguments(function)
 
         @wraps(function)
         def call(*args: Any) -> Any:
-            left, *rest = args[given:]
+            left, *rest = args[skipped:]
             if rest:
                 charge(_compared(left, name, rest[0]))
             elif isinstance(left, str):
@@ -270,7 +259,7 @@ def _environment() -> Any:
 
         def compiled(self, source: str) -> Any:
             """Return a template; constant parts are computed now."""
-            rounds.count = rounds.work = 0
+            rendering.rounds = rendering.work = 0
             return self.from_string(source)
 
         def _parse(self, *args: Any) -> Any:
@@ -278,9 +267,9 @@ def _environment() -> Any:
 
         @staticmethod
         def count_round(work: int) -> None:
-            rounds.count += 1
+            rendering.rounds += 1
             charge(work)
-            if rounds.count > MAX_ROUNDS:
+            if rendering.rounds > MAX_ROUNDS:
                 raise SecurityError("the template takes too long")
 
         @staticmethod
@@ -321,7 +310,7 @@ def _environment() -> Any:
 
         def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
             if type(obj) is list and attr in _CHANGES:
-                return not any(given is obj for given in _lists(rounds.given))
+                return not any(given is obj for given in _lists(rendering.variables))
             return bool(super().is_safe_attribute(obj, attr, value))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -369,6 +358,11 @@ def _lists(value: Any) -> Iterator[list[Any]]:
             waiting += value.values()
         elif isinstance(value, (list, tuple)):
             waiting += value
+
+
+def _own_arguments(function: Any) -> int:
+    """Return the number of arguments that Jinja itself passes to a filter or test first, such as its context."""
+    return 1 if hasattr(function, "jinja_pass_arg") else 0
 
 
 def _is_number(value: Any) -> bool:
@@ -432,8 +426,8 @@ def _parts(text: str | bytes, args: tuple[Any, ...], named: Mapping[str, Any]) -
 
 def _spaced(value: Any, args: tuple[Any, ...]) -> float:
     """Return an upper bound of the characters between values in JSON: separators, and the indent of each level."""
-    wide = [each for arg in args for each in (arg if isinstance(arg, (list, tuple)) else [arg])]
-    between = sum(_width(each) for each in wide if not isinstance(each, bool))
+    flat = [each for arg in args for each in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    between = sum(_width(each) for each in flat if not isinstance(each, bool))
     level, depth, count = [value], 0, 0
     while level and between:
         depth += 1
@@ -455,12 +449,9 @@ def _width(value: Any) -> float:
 def _formatted(text: str, args: tuple[Any, ...]) -> float:
     """Return the number of characters that the widths in a format request, including those in arguments."""
     widths = sum(float(digits) for digits in re.findall(r"[0-9]+", text))
-    given = max((_width(value) for each in args for value in _flat(each)), default=0)
-    return widths + (text.count("{") + text.count("%")) * given
-
-
-def _flat(value: Any) -> list[Any]:
-    return [*value.values()] if isinstance(value, Mapping) else [value]
+    values = (value for each in args for value in (each.values() if isinstance(each, Mapping) else [each]))
+    widest = max(map(_width, values), default=0)
+    return widths + (text.count("{") + text.count("%")) * widest
 
 
 def _joined(separator: Any, values: Any) -> float:

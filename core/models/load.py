@@ -6,7 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from ..basics.option_names import require_known
 from ..basics.options import SERVERS
@@ -17,6 +18,39 @@ from .model import Model
 
 #: Options of `LocalModel` for models whose requests share forward passes.
 _SHARED = ("max_rows", "max_running_tokens")
+
+
+class _Scheme(NamedTuple):
+    """A scheme of addresses of models in this process.
+
+    Attributes:
+        module: module of the backend.
+        backend: its class.
+        what: what stands after the colon, with its article.
+        hint: examples.
+        shared: options of `LocalModel` that the backend's models take.
+    """
+
+    module: str
+    backend: str
+    what: str
+    hint: str
+    shared: tuple[str, ...] = _SHARED
+
+
+_LOCAL = {
+    "numpy": _Scheme("numpy_llama", "NumpyBackend", "a file", "numpy:PATH, for example numpy:./model.gguf"),
+    "hf": _Scheme("transformers", "HFBackend", "a model", "hf:NAME-OR-PATH, for example hf:./my-model"),
+    "gguf": _Scheme(
+        "llama_cpp",
+        "GGUFBackend",
+        "a file",
+        "gguf:PATH, for example gguf:./model.gguf; or gguf:ollama/NAME, gguf:lmstudio/NAME",
+        ("max_rows",),
+    ),
+    "onnx": _Scheme("onnx_genai", "OnnxBackend", "a folder", "onnx:FOLDER, for example onnx:./my-model", ()),
+    "mlx": _Scheme("mlx_lm", "MlxBackend", "a model", "mlx:NAME-OR-PATH, for example mlx:./my-model"),
+}
 
 
 def load_model(uri: str, **options: Any) -> Model:
@@ -50,45 +84,19 @@ def load_model(uri: str, **options: Any) -> Model:
     if scheme == "embedded" and not rest:
         from .numpy_llama.embedded import EmbeddedBackend
 
-        return _local(EmbeddedBackend, (), options, uri, shared=_SHARED)
+        return _local(EmbeddedBackend, (), options, uri, _SHARED)
     if uri == "smollm2":
         from .numpy_llama.backend import NumpyBackend
         from .published import SMOLLM2
 
-        return _local(NumpyBackend, (SMOLLM2.pull(), uri), options, uri, shared=_SHARED)
-    if scheme == "numpy" and separator:
+        return _local(NumpyBackend, (SMOLLM2.pull(), uri), options, uri, _SHARED)
+    if scheme in _LOCAL and separator:
+        row = _LOCAL[scheme]
         if not rest:
-            raise ModelError("the address numpy: lacks a file", hint="numpy:PATH, for example numpy:./model.gguf")
-        from .numpy_llama.backend import NumpyBackend
-
-        return _local(NumpyBackend, (rest, rest), options, uri, shared=_SHARED)
-    if scheme == "hf" and separator:
-        if not rest:
-            raise ModelError("the address hf: lacks a model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
-        from .transformers.backend import HFBackend
-
-        return _local(HFBackend, (rest,), options, uri, shared=_SHARED)
-    if scheme == "gguf" and separator:
-        if not rest:
-            raise ModelError(
-                "the address gguf: lacks a file",
-                hint="gguf:PATH, for example gguf:./model.gguf; or gguf:ollama/NAME, gguf:lmstudio/NAME",
-            )
-        from .llama_cpp.backend import GGUFBackend
-
-        return _local(GGUFBackend, (rest,), options, uri, shared=("max_rows",))
-    if scheme == "onnx" and separator:
-        if not rest:
-            raise ModelError("the address onnx: lacks a folder", hint="onnx:FOLDER, for example onnx:./my-model")
-        from .onnx_genai.backend import OnnxBackend
-
-        return _local(OnnxBackend, (rest,), options, uri)
-    if scheme == "mlx" and separator:
-        if not rest:
-            raise ModelError("the address mlx: lacks a model", hint="mlx:NAME-OR-PATH, for example mlx:./my-model")
-        from .mlx_lm.backend import MlxBackend
-
-        return _local(MlxBackend, (rest,), options, uri, shared=_SHARED)
+            raise ModelError(f"the address {scheme}: lacks {row.what}", hint=row.hint)
+        backend = getattr(import_module(f"..{row.module}.backend", __name__), row.backend)
+        # The name of a NumPy model is no option: it is its address.
+        return _local(backend, (rest, rest) if scheme == "numpy" else (rest,), options, uri, row.shared)
     if scheme in SERVERS and separator:
         from .remote import RemoteModel
 
@@ -110,7 +118,7 @@ def _address_meant(uri: str) -> str:
     if uri.lower().endswith(".gguf"):
         return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
     scheme, separator, rest = uri.partition(":")
-    schemes = ("numpy", "hf", "gguf", "onnx", "mlx", *SERVERS)
+    schemes = (*_LOCAL, *SERVERS)
     near = get_close_matches(
         (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "embedded"), 1
     )
@@ -133,11 +141,7 @@ def _address_meant(uri: str) -> str:
 
 
 def _local(
-    kind: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    options: dict[str, Any],
-    uri: str,
-    shared: Sequence[str] = (),
+    kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str, shared: Sequence[str]
 ) -> LocalModel:
     """Return a model with logits; options of `LocalModel` are taken from the backend's, ``shared`` among them."""
     own = {name: options.pop(name) for name in ("warm_seconds", *shared) if name in options}

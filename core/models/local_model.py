@@ -39,7 +39,7 @@ from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
 from .history import with_declarations
 from .images import images_after_results, picture_of
-from .model import Capabilities, Model
+from .model import LEAST_AUTO_BYTES, Capabilities, Model
 from .reasoning import plan_reasoning
 from .requests import Request, cancellable, finished, outcome_of
 from .scoring import Choice, Score, Scorer, choice_of
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
-
-#: Minimum size of tool declarations, in bytes, beyond which ``tools_in_prompt="auto"`` is ``"names"``.
-LEAST_AUTO_BYTES = 8_192
 
 
 class LocalModel(Model):
@@ -198,8 +195,7 @@ class LocalModel(Model):
 
         Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
         """
-        given: Any = options
-        texts: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
+        texts: list[Any] = list(options) if isinstance(options, Iterable) and not isinstance(options, str) else [None]
         if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
             raise ModelError("the options must be a list of distinct strings", hint='for example ["yes", "no"]')
         resolve_params(None, {"temperature": temperature, "seed": seed})
@@ -341,14 +337,15 @@ class LocalModel(Model):
         plan = replace(self._plan(first, params, wire), check=None)  # `ask_until_valid` checks
 
         def write(messages: Sequence[Message]) -> Generator[Forward | Released, Logits | None, Generation]:
+            """Write an answer to a conversation: the first one, or one that ends with what was wrong before."""
             prompt = plan.prompt if messages is first else tuple(self._encode_prompt(messages, params, wire))
             whole = yield from silently(self._writer.write(replace(plan, prompt=prompt), deadline))
             return finished(whole)
 
         whole = yield from ask_until_valid(write, first, mode, rules, name=self.name, convert=request.convert)
         yield TextDelta(whole.text)
-        told = {name: getattr(whole, name) for name in ("trace", "choices", "masses", "repeated")}
-        yield Finish(whole.finish_reason, whole.usage, **told)
+        facts = {name: getattr(whole, name) for name in ("trace", "choices", "masses", "repeated")}
+        yield Finish(whole.finish_reason, whole.usage, **facts)
         yield whole
 
     def _plan(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> Plan:
@@ -373,7 +370,8 @@ class LocalModel(Model):
         return getattr(wire.format, "reasoning_ends", ()) if calls else ()
 
     def _wire(self, params: GenerateParams) -> _Wire:
-        """Return the wire format of a request's tool calls."""
+        """Return the wire format of a request's tool calls: that of the request, else that of the backend or of the
+        chat template."""
         tools = params.tools
         if not isinstance(tools, ToolInterface):
             return _Wire(params.tool_format)  # there are no tools, or the planner raises an error for them
@@ -401,10 +399,10 @@ class LocalModel(Model):
         brief = self._brief(params)
         if not brief or plan.make_parser is None or params.tool_choice == "none":
             return None
-        known = {call.name for message in messages for call in message.tool_calls}
+        declared = {call.name for message in messages for call in message.tool_calls}
         make_parser = partial(plan.make_parser, names_only=True)
         return Insertions(
-            brief - known, make_parser, lambda called: self._encode_prompt(messages, params, wire, called)
+            brief - declared, make_parser, lambda called: self._encode_prompt(messages, params, wire, called)
         )
 
     def _encode_prompt(
@@ -463,10 +461,14 @@ def _run_together(
     errors: list[Exception | None] = [None] * len(works)
     waiting = deque(enumerate(works))
     running = 0
+
+    def put_of(number: int) -> Callable[[Item | BaseException | None], None]:
+        return lambda item: queue.put((number, item))
+
     try:
         while waiting or running:
             fresh = [waiting.popleft() for _ in range(min(len(waiting), max_rows - running))]
-            scheduler.submit([(work, partial(_put, queue, number), left) for number, work in fresh])
+            scheduler.submit([(work, put_of(number), left) for number, work in fresh])
             running += len(fresh)
             number, item = queue.get()
             if isinstance(item, BaseException) and not isinstance(item, Exception):
@@ -481,9 +483,3 @@ def _run_together(
         for _, work in waiting:
             work.close()
     return errors
-
-
-def _put(
-    queue: SimpleQueue[tuple[int, Item | BaseException | None]], number: int, item: Item | BaseException | None
-) -> None:
-    queue.put((number, item))

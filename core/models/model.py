@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from uuid import uuid4
@@ -17,9 +17,7 @@ from ..conversation.events import Generation
 from ..conversation.messages import ToolCall
 from ..generation.driver import Item
 from ..generation.params import GenerateParams, ToolsInPrompt
-from ..generation.plan import (
-    Prompt,
-)
+from ..generation.plan import Prompt
 from ..generation.scheduler import MAX_ROWS
 from .chat_spans import aspanned, begin, spanned, told
 from .decisions import Decides
@@ -27,13 +25,14 @@ from .requests import (
     Request,
     cancellable,
     finished,
+    in_thread,
     json_request_of,
     outcomes_of,
     request_of,
     requests_of,
     value_of,
 )
-from .run import MAX_TURNS, AsyncRun, OnRepeat, Run, arun_of, run_of
+from .run import MAX_TURNS, AsyncRun, OnRepeat, Run, RunState
 from .streams import AsyncStream, Stream
 
 if TYPE_CHECKING:
@@ -407,7 +406,8 @@ class Model(Decides, ABC):
             ModelError: an argument is wrong.
             ToolGrammarError: as for `stream`.
         """
-        return run_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)
+        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat}
+        return Run(RunState.of(self, prompt, params, options, **settings))
 
     @overload
     def arun(
@@ -445,7 +445,8 @@ class Model(Decides, ABC):
     ) -> AsyncRun:
         """Like `run`, without blocking the event loop: asynchronous tools are awaited, the calls of one turn run
         concurrently, and ``approve`` may be asynchronous."""
-        return arun_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)
+        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat}
+        return AsyncRun(RunState.of(self, prompt, params, options, **settings))
 
     def _whole(self, request: Request) -> Generation:
         whole: Generation | None = None
@@ -574,12 +575,5 @@ class Model(Decides, ABC):
         requests = requests_of(prompts, params, options, max_rows)
         abandoned = threading.Event()
         requests = [cancellable(request, abandoned) for request in requests]
-        worker = asyncio.get_running_loop().run_in_executor(None, self._spanned_batch, requests, max_rows)
-        try:
-            return outcomes_of(await asyncio.shield(worker), requests, return_errors)
-        except asyncio.CancelledError:
-            abandoned.set()
-            await asyncio.wait([worker])
-            if not worker.cancelled():
-                worker.exception()  # retrieved, so that it is not reported as unhandled
-            raise
+        outcomes = await in_thread(partial(self._spanned_batch, requests, max_rows), abandoned)
+        return outcomes_of(outcomes, requests, return_errors)

@@ -29,8 +29,8 @@ from .sessions import check_crop
 #: Default maximum size of the stored sequences, in bytes.
 PREFIX_BYTES = 512 * 2**20
 
-#: Bytes of grammars beside which sequences in the memory of this process may take all of that; more of them take it
-#: from the sequences, down to this share.
+#: Number of bytes of grammars beside which sequences in the memory of this process may take their whole limit, and the
+#: least share of the limit that more bytes of grammars leave to them.
 BESIDE, LEAST_SHARE = 128 * 2**20, 0.25
 
 #: Minimum length of a common prefix that is copied.
@@ -128,18 +128,15 @@ class PrefixCache:
         wanted = token_keys(ids)
         with self._lock:
             best: _Entry | None = None
-            common = 0
-            for entry in [*self._shared(shares), *reversed(self._entries)]:
+            common = 0  # number of tokens that it has in common with the new ones
+            for entry in [*self._open_entries(shares), *reversed(self._entries)]:
                 # There may be thousands: only one that goes on as far, and a token further, can be better.
                 if len(entry.ids) <= common or common >= len(wanted) - 1 or entry.ids[common] != wanted[common]:
                     continue
                 shared = min(_common(entry.ids, wanted), len(wanted) - 1)
                 if shared > common and entry.session.keeps(shared):
                     best, common = entry, shared
-            if best is None or common < MIN_COMMON:
-                self._misses += 1
-                return None
-            session = self._detach(best, common)
+            session = None if best is None or common < MIN_COMMON else self._detach(best, common)
             if session is None:
                 self._misses += 1
                 return None
@@ -150,19 +147,18 @@ class PrefixCache:
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
         """Return a session with the first ``length`` tokens of a stored one; None if this fails. It is the stored one
         itself if only that is reused (its whole prompt, or most of it and it cannot be copied), else a copy."""
-        if not any(entry is kept for kept in self._entries):  # taken by another request
+        others = [other for other in self._entries if other is not entry]
+        if len(others) == len(self._entries):  # an open session, which goes on
             try:
                 return entry.session.fork(length)
             except Exception:
                 return None
-        self._remove(entry)
-        moves = length >= entry.prompt - 1
+        self._entries = others
+        is_next_turn = length >= entry.prompt - 1
         try:
-            if moves:
-                entry.session.crop(length)
-                return entry.session
-            twin = entry.session.fork(length)
-            if twin is None and 2 * length > len(entry.ids):  # more of it is used again than lost
+            twin = None if is_next_turn else entry.session.fork(length)
+            is_mostly_used = 2 * length > len(entry.ids)
+            if is_next_turn or (twin is None and is_mostly_used):
                 entry.session.crop(length)
                 return entry.session
         except Exception:  # for example, no memory for a copy: a cache must not fail a request
@@ -182,7 +178,7 @@ class PrefixCache:
         with self._lock:
             self._open.discard(session)
 
-    def _shared(self, shares: bool) -> list[_Entry]:
+    def _open_entries(self, shares: bool) -> list[_Entry]:
         entries = [session.entry() for session in self._open] if shares else []
         return [entry for entry in entries if entry is not None]
 
@@ -244,9 +240,6 @@ class PrefixCache:
                 sum(entry.nbytes for entry in self._entries),
             )
 
-    def _remove(self, entry: _Entry) -> None:
-        self._entries = [other for other in self._entries if other is not entry]
-
 
 class PrefixSession:
     """A session that continues a stored one if possible, and is stored when it is closed; implements `Session`.
@@ -291,14 +284,14 @@ class PrefixSession:
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. Errors as for the model's own
         session."""
-        begins = self._inner is None and not self._is_closed
-        if begins:
+        is_first = self._inner is None and not self._is_closed
+        if is_first:
             self.begin(token_ids)
         try:
-            rest = token_ids[self.cached_tokens :] if begins else token_ids
+            rest = token_ids[self.cached_tokens :] if is_first else token_ids
             return extend_together([(self, rest)], _extend_one)[0]
         except BaseException:
-            if begins and self._inner is not None:  # it may have a prefix that this sequence does not have
+            if is_first and self._inner is not None:  # it may have a prefix that this sequence does not have
                 self._inner.close()
                 self._inner = None
                 self._ids = []
@@ -365,7 +358,7 @@ def extend_together(
     logits = extend([(session._inner, ids) for session, ids in zip(sessions, new, strict=True)])  # type: ignore[misc]
     for session, ids, sound, scores in zip(sessions, new, were_sound, logits, strict=True):
         session._ids += ids
-        session._is_sound = sound and not math.isnan(float(np.dot(scores, scores)))
+        session._is_sound = sound and not math.isnan(float(np.dot(scores, scores)))  # NaN if any score is
     return logits
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from ..conversation.messages import Message, ToolCall
 from ..errors import ModelError
@@ -32,20 +33,15 @@ def spelled_history(messages: Sequence[Message]) -> list[Message]:
     Small models repeat a result if they are instructed to; otherwise they continue with calls.
     """
     spelled: list[Message] = []
-    results: list[Message] = []
-    for message in messages:
-        if message.role == "tool":
-            results.append(message)
+    for is_result, group in groupby(messages, lambda message: message.role == "tool"):
+        if is_result:
+            spelled.append(_spelled_results(list(group)))
             continue
-        if results:
-            spelled.append(_spelled_results(results))
-            results = []
-        if message.tool_calls:
-            calls = "\n".join(f"<tool_call>\n{call_json(call)}\n</tool_call>" for call in message.tool_calls)
-            message = replace(message, content=f"{message.text}\n{calls}".lstrip("\n"), tool_calls=())
-        spelled.append(message)
-    if results:
-        spelled.append(_spelled_results(results))
+        for message in group:
+            if message.tool_calls:
+                calls = "\n".join(map(_marked_call, message.tool_calls))
+                message = replace(message, content=f"{message.text}\n{calls}".lstrip("\n"), tool_calls=())
+            spelled.append(message)
     return spelled
 
 
@@ -82,10 +78,8 @@ def plain_prompt(
     """
     turns = [("system", tool_prompt)] if tool_prompt else []
     for message in messages:
-        text = message.text
-        for call in message.tool_calls:
-            text += f"\n<tool_call>\n{call_json(call)}\n</tool_call>"
-        turns.append((message.role, text))
+        calls = "".join(f"\n{_marked_call(call)}" for call in message.tool_calls)
+        turns.append((message.role, message.text + calls))
     ids = [] if bos is None else [bos]
     special = vocabulary.special
     if "<|im_start|>" not in special or "<|im_end|>" not in special:
@@ -102,11 +96,7 @@ def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, 
     SentencePiece adds a space before the first word of a text, but not after other text.
     """
     ids = tokenize(text)
-    if vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
-        return ids
-    prefix = tokenize("\n")
-    longer = tokenize("\n" + text)
-    return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
+    return ids if vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass") else _ids_inside(text, tokenize)
 
 
 def template_ids(
@@ -129,17 +119,31 @@ def template_ids(
         if is_spelled:
             ids += encode(text)
         else:
-            ids += _after(text, tokenize) if ids and adds_space else tokenize(text)
+            ids += _ids_inside(text, tokenize) if ids and adds_space else tokenize(text)
     return ids
 
 
-def _after(text: str, tokenize: Callable[[str], list[int]]) -> list[int]:
-    """Return the ids of a text as they are after a text that does not merge with it."""
-    for mark in "\n<a":
-        prefix, longer = tokenize(mark), tokenize(mark + text)
-        if longer[: len(prefix)] == prefix:
-            return longer[len(prefix) :]
+def _ids_inside(text: str, tokenize: Callable[[str], list[int]]) -> list[int]:
+    """Return the ids of a text as they are after another one: after a character whose token does not merge with it."""
+    for before in "\n<a":
+        prefix, whole = tokenize(before), tokenize(before + text)
+        if whole[: len(prefix)] == prefix:
+            return whole[len(prefix) :]
     return tokenize(text)
+
+
+def with_system(messages: Sequence[Message], text: str) -> list[Message]:
+    """Return a conversation with a text at the end of its first system turn, which is made if there is none."""
+    if not text:
+        return list(messages)
+    if messages and messages[0].role == "system":
+        return [replace(messages[0], content=f"{messages[0].text}\n\n{text}"), *messages[1:]]
+    return [Message("system", text), *messages]
+
+
+def _marked_call(call: ToolCall) -> str:
+    """Return a call in the Hermes format."""
+    return f"<tool_call>\n{call_json(call)}\n</tool_call>"
 
 
 def call_json(call: ToolCall) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..conversation.events import Generation
 from ..conversation.messages import Message
@@ -17,6 +18,8 @@ from ..generation.params import GenerateParams
 from ..generation.partial import PartialReader
 from ..generation.plan import Prompt, conversation_of, json_params, resolve_params, schema_of, shown_schema
 from ..grammar import Grammar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -124,16 +127,16 @@ def requests_of(
     many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    made: dict[int, Request] = {}
-    for one in many:
-        if id(one) not in made:
+    empty: dict[int, Request] = {}  # without a conversation, by the identity of the params, which are checked once
+    requests = []
+    for prompt, one in zip(prompts, many, strict=True):
+        if id(one) not in empty:
             resolved = resolve_params(one, options)
-            made[id(one)] = Request((), resolved, live=False, shape=_shape(resolved))
-    each = [(prompt, made[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
-    return [
-        in_conversation(replace(request, messages=conversation_of(prompt, request.params.prefix)))
-        for prompt, request in each
-    ]
+            empty[id(one)] = Request((), resolved, live=False, shape=_shape(resolved))
+        request = empty[id(one)]
+        messages = conversation_of(prompt, request.params.prefix)
+        requests.append(in_conversation(replace(request, messages=messages)))
+    return requests
 
 
 def in_conversation(request: Request) -> Request:
@@ -144,13 +147,13 @@ def in_conversation(request: Request) -> Request:
     if bind is not None and (bound := bind(messages)) is not params.tools:
         params = replace(params, tools=bound)
     mode: Any = params.json_mode
-    asked = None if mode is None else mode.schema
-    if asked is not None:
+    schema = None if mode is None else mode.schema
+    if schema is not None:
         try:
-            shape = live_shape(asked, schema_of(asked), messages)
+            shape = live_shape(schema, schema_of(schema), messages)
         except ToolGrammarError:
-            shape = asked  # the plan of the request has the error
-        if shape is not asked:
+            shape = schema  # the plan of the request has the error
+        if shape is not schema:
             params = replace(params, json_mode=replace(mode, schema=shape))
     return request if params is request.params else replace(request, params=params)
 
@@ -195,6 +198,20 @@ def outcomes_of(outcomes: list[Generation | Exception], requests: Sequence[Reque
 
 def cancellable(request: Request, abandoned: threading.Event) -> Request:
     """Return the request with a ``cancel`` that also tests if it was abandoned."""
-    asked = request.params.cancel
-    cancel = lambda: abandoned.is_set() or (asked is not None and asked())  # noqa: E731
+    own = request.params.cancel
+    cancel = lambda: abandoned.is_set() or (own is not None and own())  # noqa: E731
     return replace(request, params=replace(request.params, cancel=cancel))
+
+
+async def in_thread(work: Callable[[], T], abandoned: threading.Event) -> T:
+    """Return the result of work in a thread; if the task that waits for it is cancelled, ``abandoned`` is set, and the
+    work ends before the task."""
+    worker = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(worker)
+    except asyncio.CancelledError:
+        abandoned.set()
+        await asyncio.wait([worker])
+        if not worker.cancelled():
+            worker.exception()  # retrieved, so that it is not reported as unhandled
+        raise

@@ -82,18 +82,24 @@ class RunResult(Generic[T_co]):
 
 
 @dataclass
-class _Loop:
-    """The state of a run, whatever waits for models and tools.
+class RunState:
+    """The state of a run, which `Run` and `AsyncRun` share: they differ in how they wait for models and tools.
 
     Attributes:
-        model, params, options: the `Model` that writes the next turn, and how.
+        model: the `Model` that writes the next turn.
+        params: its options.
         tools: the tool set.
+        options: further options, which override ``params``; after the first turn, without its prefix and its tool
+            choice.
         messages: the conversation so far.
+        max_turns, on_repeat, approve: as of `Model.run`.
         turns: what the model wrote.
         ended_by: why there is no turn with calls any more; None: there is one.
         is_over: there is no turn any more.
+        repeats: number of calls that were not executed because their results were there.
         calls: those of the last turn, which wait for their results.
-        has_begun, span: if it has begun, and its span; None: nobody records it.
+        has_begun: its span was begun.
+        span: its span; None: nobody records it.
     """
 
     model: Any
@@ -120,12 +126,13 @@ class _Loop:
         known = [self._known(call) for call in turn.tool_calls]
         self.repeats += sum(result is not None for result in known)
         self.calls = turn.tool_calls
-        if self.ended_by is not None or not self.calls:
+        if self.ended_by is not None or not self.calls:  # this turn is the answer
             self.ended_by, self.is_over = self.ended_by or "answer", True
-        elif all(result is not None for result in known):  # it does not see that it repeated itself
+        elif all(result is not None for result in known):
             self.ended_by, self.calls, self.is_over = "repeat", (), self.on_repeat == "stop"
-        elif len(self.turns) >= self.max_turns:
+        elif len(self.turns) >= self.max_turns:  # these calls run, and the next turn is the answer
             self.ended_by = "turns"
+        # A repeated turn is left out of the conversation: a model that reads that it repeated itself does so again.
         if self.calls or self.is_over:
             self.messages.append(turn.message)
         choice = "none" if self.ended_by or self.options.get("tool_choice") == "none" else "auto"
@@ -135,15 +142,17 @@ class _Loop:
     def add(self, results: Sequence[Any]) -> None:
         """Take the results of a turn's calls, in the order of the calls."""
         for result in results:
-            self.messages.append(result.to_message())
+            message = result.to_message()
+            self.messages.append(message)
             if not result.is_error:
-                key, text = self._key(result.call), result.to_message().content
-                last = self._results.get(key)
-                self._news += last is None or last[0].to_message().content != text
+                key = self._key(result.call)
+                last, _ = self._results.get(key, (None, 0))
+                is_new = last is None or last.to_message().content != message.content
+                self._news += is_new
                 self._results[key] = result, self._news
 
     def _known(self, call: ToolCall) -> Any:
-        """Return the result of an equal call, if nothing new was learnt since; else None."""
+        """Return the result of an equal call, if no result since said anything new; else None."""
         if self.on_repeat == "run" or call.error is not None:
             return None
         result, news = self._results.get(self._key(call), (None, -1))
@@ -249,41 +258,41 @@ class Run(Generic[T_co]):
     Leaving it early (`close`, or the end of a ``with`` block) stops the model within a step.
     """
 
-    def __init__(self, loop: _Loop) -> None:
-        self._loop = loop
+    def __init__(self, state: RunState) -> None:
+        self._state = state
         self._events = self._run()
 
     def _run(self) -> Generator[Any, None, None]:
-        with self._loop.spanned():
+        with self._state.spanned():
             yield from self._turns()
 
     def _turns(self) -> Generator[Any, None, None]:
-        loop = self._loop
-        while not loop.is_over:
-            with loop.model.stream(loop.messages, loop.params, **loop.options) as stream:
+        state = self._state
+        while not state.is_over:
+            with state.model.stream(state.messages, state.params, **state.options) as stream:
                 yield from stream
                 turn = stream.result
-            known = loop.take(turn)
+            known = state.take(turn)
             yield from (RepeatedCall(call) for call, one in zip(turn.tool_calls, known, strict=True) if one is not None)
-            results, tools = [], loop.executor()
-            for call, result in zip(loop.calls, known, strict=False):
-                if result is None and loop.approve is not None:
-                    result = _decided(call, loop.approve(call))
-                results.append(tools.execute(call, **loop.approved) if result is None else result)
+            results, tools = [], state.executor()
+            for call, result in zip(state.calls, known, strict=False):
+                if result is None and state.approve is not None:
+                    result = _decided(call, state.approve(call))
+                results.append(tools.execute(call, **state.approved) if result is None else result)
                 yield results[-1]
-            loop.add(results)
+            state.add(results)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        with self._loop.active():
+        with self._state.active():
             return next(self._events)
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far."""
-        return tuple(self._loop.messages)
+        return tuple(self._state.messages)
 
     @property
     def result(self) -> RunResult[T_co]:
@@ -294,7 +303,7 @@ class Run(Generic[T_co]):
         """
         for _ in self:
             pass
-        return self._loop.result()
+        return self._state.result()
 
     def close(self) -> None:
         """End the run. Closing twice is allowed."""
@@ -310,58 +319,58 @@ class Run(Generic[T_co]):
 class AsyncRun(Generic[T_co]):
     """`Run` without blocking the event loop: an asynchronous iterator; the calls of one turn run concurrently."""
 
-    def __init__(self, loop: _Loop) -> None:
-        self._loop = loop
+    def __init__(self, state: RunState) -> None:
+        self._state = state
         self._events = self._run()
 
     async def _run(self) -> AsyncGenerator[Any, None]:
-        with self._loop.spanned():
+        with self._state.spanned():
             async with aclosing(self._turns()) as events:
                 async for event in events:
                     yield event
 
     async def _turns(self) -> AsyncGenerator[Any, None]:
-        loop = self._loop
-        while not loop.is_over:
-            async with loop.model.astream(loop.messages, loop.params, **loop.options) as stream:
+        state = self._state
+        while not state.is_over:
+            async with state.model.astream(state.messages, state.params, **state.options) as stream:
                 async for event in stream:
                     yield event
                 turn = await stream.result()
-            known = loop.take(turn)
+            known = state.take(turn)
             for call, one in zip(turn.tool_calls, known, strict=True):
                 if one is not None:
                     yield RepeatedCall(call)
-            tools = loop.executor()
-            settled = (self._settled(tools, call, result) for call, result in zip(loop.calls, known, strict=False))
+            tools = state.executor()
+            settled = (self._settled(tools, call, result) for call, result in zip(state.calls, known, strict=False))
             results = await asyncio.gather(*settled)
             for result in results:
                 yield result
-            loop.add(results)
+            state.add(results)
 
     async def _settled(self, tools: Any, call: ToolCall, result: Any) -> Any:
         """Return the result of a call: the known one, that of the user's verdict, or that of the tool."""
-        if result is None and self._loop.approve is not None:
-            verdict = self._loop.approve(call)
+        if result is None and self._state.approve is not None:
+            verdict = self._state.approve(call)
             result = _decided(call, await verdict if inspect.isawaitable(verdict) else verdict)
-        return await tools.aexecute(call, **self._loop.approved) if result is None else result
+        return await tools.aexecute(call, **self._state.approved) if result is None else result
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        with self._loop.active():
+        with self._state.active():
             return await self._events.__anext__()
 
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far."""
-        return tuple(self._loop.messages)
+        return tuple(self._state.messages)
 
     async def result(self) -> RunResult[T_co]:
         """Return the end of the run, as `Run.result`; waits for it."""
         async for _ in self:
             pass
-        return self._loop.result()
+        return self._state.result()
 
     async def aclose(self) -> None:
         """End the run. Closing twice is allowed."""
@@ -372,13 +381,3 @@ class AsyncRun(Generic[T_co]):
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
-
-
-def run_of(model: Any, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> Run:
-    """Return a run of a `Model`; arguments as of ``Model.run``."""
-    return Run(_Loop.of(model, prompt, params, options, **settings))
-
-
-def arun_of(model: Any, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> AsyncRun:
-    """Return an asynchronous run of a `Model`; arguments as of ``Model.run``."""
-    return AsyncRun(_Loop.of(model, prompt, params, options, **settings))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from os.path import isdir, isfile  # unlike those of `Path`, they are False for what must not be read
 from pathlib import Path
 
 from ..errors import ModelError
@@ -87,7 +88,7 @@ def _ollama_roots() -> list[Path]:
 def _ollama(name: str) -> StoredModel:
     """Return a model of Ollama by its name, ``NAME[:TAG]`` as Ollama shows it. Raise ModelError, with similar names, if
     it is not on this machine. The parts of the name are checked, so that it leads to no file outside of the store."""
-    roots = [root for root in _ollama_roots() if _is_folder(root / "manifests")]
+    roots = [root for root in _ollama_roots() if isdir(root / "manifests")]
     if not roots:
         raise ModelError(
             f"Ollama has no models in {' or '.join(str(root) for root in _ollama_roots())}",
@@ -103,10 +104,10 @@ def _ollama(name: str) -> StoredModel:
         parts = [_HOST, *parts]
     for root in roots:
         manifest = root.joinpath("manifests", *parts, tag or "latest")
-        if _is_file(manifest):
+        if isfile(manifest):
             return _of_manifest(root, manifest)
     known = [stored.address.partition("/")[2] for stored in _of_ollama()]
-    raise ModelError(f"Ollama has no model {name!r} on this machine", hint=_near(name, known, f"ollama pull {name}"))
+    raise ModelError(f"Ollama has no model {name!r} on this machine", hint=_hint(name, known, f"ollama pull {name}"))
 
 
 def _of_manifest(root: Path, manifest: Path) -> StoredModel:
@@ -133,9 +134,9 @@ def _of_manifest(root: Path, manifest: Path) -> StoredModel:
 
 def _layers(manifest: Path) -> dict[str, str] | None:
     """Return the digests of a manifest's files by their media types; None if it cannot be read."""
-    text = _text(manifest)
     try:
-        layers = json.loads(text or "")["layers"]
+        layers = json.loads(_text(manifest) or "")["layers"]
+        # Of several files of one type the first.
         return {str(layer["mediaType"]): str(layer["digest"]) for layer in reversed(layers)}
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
@@ -147,7 +148,7 @@ def _blob(root: Path, digest: str) -> Path | None:
     if found is None:
         return None
     for name in (f"sha256-{found[1]}", f"sha256:{found[1]}"):
-        if _is_file(root / "blobs" / name):
+        if isfile(root / "blobs" / name):
             return root / "blobs" / name
     return None
 
@@ -202,7 +203,7 @@ def _lm_studio(name: str) -> StoredModel:
         raise ModelError(f"{name!r} names {len(found)} models of LM Studio", hint=f"one of {some}")
     raise ModelError(
         f"LM Studio has no model {name!r} on this machine",
-        hint=_near(name, [stored.address.partition("/")[2] for stored in known], "fetch it in LM Studio"),
+        hint=_hint(name, [stored.address.partition("/")[2] for stored in known], "fetch it in LM Studio"),
     )
 
 
@@ -247,30 +248,18 @@ def _hugging_face() -> Iterator[StoredModel]:
 # -- files ---------------------------------------------------------------------------------------------------------
 
 
-def _near(name: str, known: list[str], else_: str) -> str:
+def _hint(name: str, known: list[str], how_to_fetch: str) -> str:
+    """Return the hint for a name that is not known: similar names, and how to get the model."""
     near = get_close_matches(name.lower(), known, 3, 0.4) or known[:3]
-    return f"known ones: {', '.join(near)}; or: {else_}" if near else else_
+    return f"known ones: {', '.join(near)}; or: {how_to_fetch}" if near else how_to_fetch
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder that match a pattern; none if it cannot be read."""
     try:
         return sorted(path for path in folder.glob(pattern) if path.is_file())
     except OSError:
         return []
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
 
 
 def _text(path: Path) -> str | None:

@@ -12,18 +12,15 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from ..conversation.messages import Message, TextPart
+from ..conversation.messages import Message, TextPart, ToolCall
+from .call_ids import with_call_ids
 from .jinja import compile_template
-
-if TYPE_CHECKING:
-    pass
-
 
 Turn = dict[str, Any]
 
@@ -113,11 +110,9 @@ def takes_parts(source: str) -> bool:
 def _in_parts(turn: Turn) -> Turn:
     """Return a turn whose text is a list of parts."""
     content = turn.get("content")
-    return (
-        {**turn, "content": [{"type": "text", "text": content}] if content else []}
-        if isinstance(content, str)
-        else turn
-    )
+    if not isinstance(content, str):
+        return turn
+    return {**turn, "content": [{"type": "text", "text": content}] if content else []}
 
 
 def template_variables(source: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -157,27 +152,24 @@ def message_shape(source: str) -> MessageShape:
         return replace(shape, several=False)
     two = Message("assistant", "", tool_calls=(probe_call(0), probe_call(1)))
     shape = replace(shape, several=_rendered(source, shape, [two]).count("probe_beta") > _described(source))
-    with_text = replace(call, content="Saying.")
     for text in ("beside", "before", "dropped"):
         shape = replace(shape, text=text)
-        written = _rendered(source, shape, [with_text])
-        if "Saying." in written and written.count("probe_alpha") > _described(source):
+        written = _rendered(source, shape, [replace(call, content="Saying.")])
+        if "Saying." in written and _has_call(source, written):
             break
     keys = [key for key in _REASONING if re.search(rf"\b{key}\b", source)]
     for key in (*keys, "part", _REASONING[0]):
         shape = replace(shape, reasoning=key)
         written = _rendered(source, shape, [replace(call, reasoning="Thinking.")])
-        if "Thinking." in written and "'thinking'" not in written and written.count("probe_alpha") > _described(source):
+        is_part_shown = "'thinking'" in written  # Python's `repr` of the part, instead of its text
+        if "Thinking." in written and not is_part_shown and _has_call(source, written):
             break
     return shape
 
 
-def probe_call(number: int) -> Any:
-    """Return one of two calls of `PROBE_TOOLS`."""
-    from ..conversation.messages import ToolCall
-
-    name = ("probe_alpha", "probe_beta")[number]
-    return ToolCall(f"probeAb0{number}", name, PROBE_ARGUMENTS)
+def probe_call(number: int) -> ToolCall:
+    """Return one of two calls of `PROBE_TOOLS`; its id has nine letters and digits, which every template accepts."""
+    return ToolCall(f"probeAb0{number}", ("probe_alpha", "probe_beta")[number], PROBE_ARGUMENTS)
 
 
 def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> str:
@@ -193,16 +185,19 @@ def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> 
 
 
 def _score(source: str, shape: MessageShape, messages: Sequence[Message]) -> int:
-    """Return a score of the parts of a probe that a template writes in a shape."""
+    """Return a score of the parts of a probe that a template writes in a shape: 0 if it refuses the probe, 1 if it
+    writes no call, else more for the values of the arguments, for their form, and for the result."""
     text = _rendered(source, shape, messages)
-    if not text:
-        return 0
-    plain = not _GARBLED.search(text)
-    values = all(word in text for word in ("Qaz7", "Wsx8")) and not re.search(
-        "&(#34|quot);", text.rpartition("Question.")[2]
-    )
-    in_turn = text.count("probe_alpha") > _described(source)
-    return 1 + in_turn * (1 + 2 * values + plain + ("Result." in text))
+    if not text or not _has_call(source, text):
+        return int(bool(text))
+    is_escaped = re.search("&(#34|quot);", text.rpartition("Question.")[2]) is not None  # as in HTML
+    has_values = "Qaz7" in text and "Wsx8" in text and not is_escaped
+    return 2 + 2 * has_values + (not _GARBLED.search(text)) + ("Result." in text)
+
+
+def _has_call(source: str, text: str) -> bool:
+    """Return True if a rendered probe names a tool of the probe more often than the description of its tools does."""
+    return text.count("probe_alpha") > _described(source)
 
 
 #: Signs of arguments in a wrong shape: Python's ``repr``, and strings quoted twice or not at all.
@@ -248,33 +243,19 @@ def _shows_system(source: str) -> bool:
 
 
 def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
-    """Return the turns that a template of this shape reads: arguments, ids, and texts beside calls are rewritten. A
-    result without an id answers the earliest unanswered call."""
+    """Return the turns that a template of this shape reads: arguments, ids, and texts beside calls are rewritten."""
     turns: list[Turn] = []
-    names: dict[str, tuple[str, str]] = {}  # by id: the id in the template's form, and the name of the function
-    taken: set[str] = set()
-    unanswered: list[str] = []
-    number = 0
-    for message in messages:
+    ids: dict[str, str] = {}  # those of the calls so far, in the template's form
+    taken: list[str] = []  # all of these, also of equal ids
+    for message in with_call_ids(messages):
         turn: Turn = {"role": message.role, "content": _content(message)}
         if message.tool_calls:
             calls = []
-            unanswered = []
             for call in message.tool_calls:
-                arguments: Any = dict(call.arguments)
-                if shape.arguments == "text":
-                    arguments = json.dumps(arguments, ensure_ascii=False)
-                elif shape.arguments != "object":
-                    arguments = {key: _as_text(value, shape) for key, value in arguments.items()}
-                given = call.id or f"call_{number}"
-                written = _id(given, call.name, number, shape, taken)
-                taken.add(written)
-                names[given] = written, call.name
-                unanswered.append(given)
-                calls.append(
-                    {"type": "function", "id": written, "function": {"name": call.name, "arguments": arguments}}
-                )
-                number += 1
+                ids[call.id] = _id(call.id, call.name, len(taken), shape, taken)
+                taken.append(ids[call.id])
+                function = {"name": call.name, "arguments": _arguments(call, shape)}
+                calls.append({"type": "function", "id": ids[call.id], "function": function})
             if message.text and shape.text == "before":
                 turns.append(dict(turn))
             if message.text and shape.text == "after":
@@ -283,14 +264,9 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
             turn["content"] = message.text if message.text and shape.text == "beside" else shape.empty
             turn["tool_calls"] = calls
         if message.role == "tool":
-            given = message.tool_call_id or ""
-            if not given and unanswered:
-                given = unanswered[0]
-            if given in unanswered:
-                unanswered.remove(given)
-            written, name = names.get(given, (given, ""))
-            turn["tool_call_id"] = written
-            turn["name"] = message.name or name
+            call_id = message.tool_call_id or ""
+            turn["tool_call_id"] = ids.get(call_id, call_id)
+            turn["name"] = message.name or ""
         if message.reasoning:
             _add_reasoning(turn, message.reasoning, shape)
         turns.append(turn)
@@ -343,10 +319,19 @@ def _with_texts_after(turns: Sequence[Turn]) -> list[Turn]:
     return placed
 
 
-def _as_text(value: Any, shape: MessageShape) -> Any:
-    """Return a value of the arguments as JSON text, if the shape requires it."""
-    nested = isinstance(value, (dict, list, tuple))
-    return json.dumps(value, ensure_ascii=False) if nested or shape.arguments == "literals" else value
+def _arguments(call: ToolCall, shape: MessageShape) -> Any:
+    """Return the arguments of a call, all of them or some of their values as JSON text if the shape requires it."""
+    if shape.arguments == "text":
+        return json.dumps(dict(call.arguments), ensure_ascii=False)
+
+    def is_text(value: Any) -> bool:
+        is_nested = isinstance(value, (dict, list, tuple))
+        return shape.arguments == "literals" or (shape.arguments == "values" and is_nested)
+
+    return {
+        name: json.dumps(value, ensure_ascii=False) if is_text(value) else value
+        for name, value in call.arguments.items()
+    }
 
 
 def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
@@ -359,8 +344,16 @@ def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
         turn[shape.reasoning] = reasoning
 
 
-def _id(given: str, name: str, number: int, shape: MessageShape, taken: set[str]) -> str:
-    """Return the id of a call in the form of the shape; an id that has it is unchanged."""
+def _id(given: str, name: str, number: int, shape: MessageShape, taken: Collection[str]) -> str:
+    """Return the id of a call in the form of the shape; an id that has it is unchanged.
+
+    Args:
+        given: the id.
+        name: name of the tool.
+        number: number of calls before this one.
+        shape: the shape.
+        taken: the ids of the calls before.
+    """
     if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", given):
         short = re.sub("[^A-Za-z0-9]", "", given)[-9:].rjust(9, "0")
         return short if short not in taken else hashlib.sha256(f"{given} {number}".encode()).hexdigest()[:9]

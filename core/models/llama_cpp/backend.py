@@ -234,6 +234,7 @@ class GGUFSession(EngineSession):
     def __init__(self, context: LlamaContext, make: Callable[[], GGUFSession]) -> None:
         super().__init__(context.window, context.weights.size)
         self._shared = context if context.is_shared else None
+        self._slot: Slot | None = None
         self._state: Any = None  # a copy of the state, while there is no slot
         self._weights = context.weights
         self._make = make
@@ -313,7 +314,7 @@ class GGUFSession(EngineSession):
         self._ids, self._cached = [], 0
 
     def _set_slot(self, slot: Slot) -> None:
-        self._slot: Slot | None = slot
+        self._slot = slot
         if self._shared is not None:
             slot.set_aside = self.rest
 

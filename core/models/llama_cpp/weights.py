@@ -40,7 +40,6 @@ class Weights:
             raise ModelError(f"{path!r} is not a model that writes text", hint="give a causal language model")
         self.is_recurrent = bool(library.llama_model_is_recurrent(model) or library.llama_model_is_hybrid(model))
 
-
     def close(self) -> None:
         """Free the model; closing twice is allowed."""
         self._free()

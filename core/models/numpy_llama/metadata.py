@@ -69,8 +69,8 @@ class Metadata:
     def integers(self, key: str, length: int) -> list[int]:
         """Return an array of ``length`` whole numbers, such as the type of each token of the vocabulary."""
         array = self._values.get(key)
-        is_integral = isinstance(array, np.ndarray) and array.dtype.kind in "iu"  # signed or unsigned
-        if not is_integral or len(array) != length:
+        # The kinds are signed and unsigned integers.
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu" or len(array) != length:
             self._fail(key, f"a list of {length:,} whole numbers")
         return list(array.tolist())
 

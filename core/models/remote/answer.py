@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...conversation.events import Usage
@@ -15,6 +17,9 @@ _WHOLE = frozenset(
 
 #: Minimum power of two that counts as a token budget of the server.
 _LEAST_OWN_BUDGET = 1024
+
+#: Maximum number of characters of a server's text that an error shows.
+MAX_BRIEF = 400
 
 
 @dataclass
@@ -80,6 +85,25 @@ class Answer:
         self.text += text
         return reasoning, text
 
+    def begin_call(self, index: object, call_id: str, name: str, arguments: Any) -> None:
+        """Add a call of a provider's stream: with its arguments, if they are whole, or empty, if pieces follow. The
+        reasoning between the last call and this one belongs to it."""
+        self.call(index, call_id, name, json.dumps(arguments) if arguments else "")
+        self.blocks = [replace(one, call_id=call_id) if one.call_id == "" else one for one in self.blocks]
+
+    def reasoning_block(self, index: object, provider: str) -> dict[str, Any]:
+        """Return the data of the reasoning block with a number in the stream; those of a new block if there is none."""
+        if index not in self.open:
+            is_before_all = not self.text and not self.calls
+            self.open[index] = {}
+            # "": it waits for the next call, to which it may belong.
+            self.blocks.append(ReasoningBlock(provider, self.open[index], None if is_before_all else ""))
+        return self.open[index]
+
+    def end_blocks(self) -> None:
+        """End the reasoning: blocks that wait for a call belong to none."""
+        self.blocks = [replace(one, call_id=one.call_id or None) for one in self.blocks]
+
     def call(self, index: object, call_id: str = "", name: str = "", arguments: str = "") -> RawCall:
         """Return the call with a number, with this piece of it added; a new one if there is none."""
         call = self.by_index.get(index)
@@ -96,9 +120,9 @@ class Answer:
         """Return True if the answer has used up its tokens, so that it may be truncated.
 
         The finish reason is not sufficient: servers report ``tool_calls`` or ``stop`` for truncated calls (named
-            choices of llama_cpp.server, streamed calls of vLLM, incomplete calls of ``transformers serve``), so token
-            counts are used too. A server may also have a budget that it does not report (``transformers serve``: 1,024
-            tokens), so a count that is a power of two from there counts as one.
+        choices of llama_cpp.server, streamed calls of vLLM, incomplete calls of ``transformers serve``), so token
+        counts are used too. A server may also have a budget that it does not report (``transformers serve``: 1,024
+        tokens), so a count that is a power of two from there counts as one.
 
         Args:
             window: the context window, if known.
@@ -114,6 +138,23 @@ class Answer:
         written = self.usage.completion_tokens
         if not written:
             return False if self.budget is None else None
-        full = window is not None and self.usage.prompt_tokens + written >= window
-        own = written >= _LEAST_OWN_BUDGET and written.bit_count() == 1
-        return full or own or (self.budget is not None and written >= self.budget)
+        fills_window = window is not None and self.usage.prompt_tokens + written >= window
+        is_power_of_two = written.bit_count() == 1
+        has_own_budget = written >= _LEAST_OWN_BUDGET and is_power_of_two
+        return fills_window or has_own_budget or (self.budget is not None and written >= self.budget)
+
+
+def member(value: Any, name: str) -> Any:
+    """Return a member of an object that a server sent; None if there is none, or no object."""
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def count(value: Any) -> int:
+    """Return a number of tokens that a server sent; 0 for anything else."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def brief(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_BRIEF else text[:MAX_BRIEF] + " ..."

@@ -90,27 +90,27 @@ class Task:
             SchemaError: a schema is malformed, or unsatisfiable.
             LiveValuesError: a demanded call, or the answer, has no values in the conversation.
         """
-        tools, mode, grammar = params.tools, params.json_mode, params.grammar
-        given = tools is not None and isinstance(tools, ToolInterface) and bool(tools.names)
+        mode, grammar = params.json_mode, params.grammar
+        tools = params.tools if isinstance(params.tools, ToolInterface) and params.tools.names else None
+        callable_tools = None if params.tool_choice == "none" else tools
         free = mode is not None and not mode.constrained_decoding
-        # The planner checks combinations of options; here, no grammar has to enforce the keywords.
-        plain = replace(params, json_mode=None if free or mode is None else replace(mode, strict=False))
-        if given and plain.tool_choice != "none":
+        if callable_tools is None:
+            # The planner checks combinations of options; here, no grammar has to enforce the keywords.
+            planner.plan(replace(params, json_mode=None if free or mode is None else replace(mode, strict=False)), None)
+        else:
             if grammar is not None or free or (mode is not None and mode.grammar is not None):
                 raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
-            check_tool_choice(params.tool_choice, tools.names)
-            if (require := getattr(tools, "require_offered", None)) is not None:
+            check_tool_choice(params.tool_choice, callable_tools.names)
+            if (require := getattr(callable_tools, "require_offered", None)) is not None:
                 require(params.tool_choice)
-        else:
-            planner.plan(plain, None)
-        asked = None if mode is None else mode.schema
-        live = asked if isinstance(asked, LiveShape) else None
+        shape = None if mode is None else mode.schema
+        live = shape if isinstance(shape, LiveShape) else None
         schema = None if grammar is None else grammar.schema
         if mode is not None:
             grammar = mode.grammar or grammar
             schema = schema_of_mode(mode) if mode.grammar is None else mode.grammar.schema
-            repair = repair if given else mode.repair
-        if given and plain.tool_choice != "none" and schema is not None:
+            repair = mode.repair if tools is None else repair
+        if callable_tools is not None and schema is not None:
             try:
                 planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=live or schema, strict=False)), None)
             except LiveValuesError:  # the conversation has no values for the answer, so that only calls are left
@@ -118,16 +118,23 @@ class Task:
                     raise
                 params = replace(params, tool_choice="required", json_mode=None)
                 schema = live = mode = None
-        allowed = tools if given and params.tool_choice != "none" else None
         if not free:
-            planner.require_possible(params, None if allowed is None else allowed.wire_format(None, "", ()))
+            wire = None if callable_tools is None else callable_tools.wire_format(None, "", ())
+            planner.require_possible(params, wire)
         is_text = schema is None and grammar is None and mode is None
-        forbidden = tools if given and allowed is None and is_text else None
-        plain_integers = hasattr(plain_shape(asked), "model_json_schema")
-        rules = schema
-        if live is not None:
-            schema = live.shown
-        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden, plain_integers, rules, live)
+        return cls(
+            params,
+            callable_tools,
+            schema if live is None else live.shown,
+            grammar,
+            repair,
+            free,
+            convert,
+            forbidden=tools if callable_tools is None and is_text else None,
+            plain_integers=hasattr(plain_shape(shape), "model_json_schema"),
+            rules=schema,
+            live=live,
+        )
 
     @property
     def plannable(self) -> GenerateParams:
@@ -145,9 +152,9 @@ class Task:
     @property
     def held(self) -> bool:
         """True if no part of the text is certain before the complete answer is judged."""
-        demanded = self.tools is not None and self.params.tool_choice != "auto"
-        cut_here = self.tools is not None and bool(self.params.stop)
-        return self.is_json or self.grammar is not None or demanded or cut_here
+        is_call_demanded = self.tools is not None and self.params.tool_choice != "auto"
+        is_cut_here = self.tools is not None and bool(self.params.stop)  # at a stop string, which is not sent
+        return self.is_json or self.grammar is not None or is_call_demanded or is_cut_here
 
     def text_verdict(self, text: str, used_up: bool | None) -> Verdict:
         """Judge a text answer; JSON is converted to canonical form.
@@ -157,7 +164,7 @@ class Task:
             used_up: the result of `Answer.used_up`.
         """
         cut = used_up is True
-        if not self.is_json:
+        if not self.is_json:  # free text, or one of a grammar
             if self.grammar is not None and not self.grammar.matches(text):
                 return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
             may_be_empty = self.empty and self.tools is not None and not cut
@@ -249,9 +256,9 @@ class AnswerReader:
         self._parser = parser
         self._held = held
         self._text: list[str] = []
-        self._written: dict[int, tuple[CallStart, list[str]]] = {}
+        self._written: dict[int, tuple[CallStart, list[str]]] = {}  # calls without an end, and pieces of arguments
         self._calls: list[ToolCall] = []
-        self._broken: str | None = None
+        self._broken: str | None = None  # the error of a call inside of which the text ended
 
     def feed(self, text: str) -> list[Event]:
         """Read the next piece of the text; return the certain events."""
@@ -323,37 +330,36 @@ class AnswerReader:
         text are literal, so their end markers show that they are complete.
         """
         received = [_read(raw) for raw in answer.calls] or list(self._calls)
-        partial: ToolCall | None = None
+        unfinished: ToolCall | None = None
         if answer.calls:
-            open_end = _is_open(answer.calls[-1], tools)
-            if used_up or (used_up is None and open_end):
-                partial = received.pop()
+            if used_up or (used_up is None and _is_open(answer.calls[-1], tools)):
+                unfinished = received.pop()
         elif self._written or self._broken is not None:
             if used_up is False and self._broken is not None:
                 return (), (self._broken,)
             start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
-            partial = ToolCall(start.id, start.name, {}, raw="".join(pieces))
+            unfinished = ToolCall(start.id, start.name, {}, raw="".join(pieces))
         calls = [tools.check_call(call, repair=self._task.repair) for call in received]
         choice = self._task.params.tool_choice
-        named = choice not in ("auto", "required")
+        is_named = choice not in ("auto", "required")
         wrong = [call.error for call in calls if call.error is not None]
-        wrong += [f"{call.name!r} was called; call {choice!r}" for call in calls if named and call.name != choice]
+        wrong += [f"{call.name!r} was called; call {choice!r}" for call in calls if is_named and call.name != choice]
         if wrong:
             return (), tuple(wrong)
-        if partial is not None:
-            if partial.name in tools.names and not (named and partial.name != choice):
-                calls.append(_cut(partial))
+        if unfinished is not None:
+            if unfinished.name in ([choice] if is_named else tools.names):
+                calls.append(_without_arguments(unfinished))
             elif not calls:
                 return (), ("the answer ended before a call had its tool's name",)
-        if named or not self._task.params.parallel_tool_calls:
+        if is_named or not self._task.params.parallel_tool_calls:
             del calls[1:]  # text of a model that must stop after its first call
-        ids: set[str] = set()
-        for index, call in enumerate(list(calls)):
-            if not call.id or call.id in ids:
-                calls[index] = replace(call, id=new_call_id())
-            ids.add(calls[index].id)
-            if not call.cut:  # repaired, in canonical form
-                calls[index] = replace(calls[index], raw=dump_json(dict(call.arguments)))
+        taken: set[str] = set()
+        for index, call in enumerate(calls):
+            if not call.id or call.id in taken:
+                call = replace(call, id=new_call_id())
+            taken.add(call.id)
+            # Arguments that were repaired are written in their canonical form.
+            calls[index] = call if call.cut else replace(call, raw=dump_json(dict(call.arguments)))
         return tuple(calls), ()
 
 
@@ -387,7 +393,7 @@ def _is_open(call: RawCall, tools: ToolInterface) -> bool:
     return bool(schema.get("properties")) or schema.get("additionalProperties") is not False
 
 
-def _cut(call: ToolCall) -> ToolCall:
+def _without_arguments(call: ToolCall) -> ToolCall:
     """Return a truncated call without its arguments, so that they cannot be mistaken for complete ones."""
     received = " ".join((call.raw or "").split())[:200]
     problem = f"{CUT}; received: {received}" if received else CUT

@@ -7,19 +7,16 @@ use", "Extended thinking", "Prompt caching").
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ...conversation.events import Usage
-from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
+from ...conversation.messages import ImagePart, Message, ToolCall
 from ...errors import ModelError
 from ...generation.params import GenerateParams
-from .answer import Answer
+from .answer import Answer, count, member
 from .answer_judge import Task
-from .chat_completions import count
 from .form import Form
 from .provider import failed
 from .servers import LOCAL_OPTIONS, require_neutral
@@ -40,7 +37,10 @@ _MOST_BUDGET = 16_384
 #: Minimum token budget of thinking.
 _LEAST_THINKING = 1_024
 
+#: Finish reasons that have another name here.
 _FINISHES: Mapping[str, str] = {"refusal": "content_filter"}
+
+#: The value of ``cache_control`` at the end of what is cached.
 _MARK = {"type": "ephemeral"}
 
 
@@ -84,13 +84,10 @@ class AnthropicMessages(StrictToolsProtocol):
         facts = await self._told(f"models/{self.name}")
         self.window = count(facts.get("max_input_tokens")) or None
         self._most_tokens = count(facts.get("max_tokens")) or None
-        able = facts.get("capabilities")
-        able = able if isinstance(able, Mapping) else {}
-        self.takes_strict = _supports(able, "structured_outputs") is not False
-        types = able.get("thinking")
-        self._is_adaptive = (
-            _supports(types.get("types") if isinstance(types, Mapping) else None, "adaptive") is not False
-        )
+        capabilities = facts.get("capabilities")
+        thinking = member(member(capabilities, "thinking"), "types")
+        self.takes_strict = member(member(capabilities, "structured_outputs"), "supported") is not False
+        self._is_adaptive = member(member(thinking, "adaptive"), "supported") is not False
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -102,17 +99,14 @@ class AnthropicMessages(StrictToolsProtocol):
         """Return the fields with the schema of the answer."""
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
-    def choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
-        """Return the fields of the tool choice, an instruction for what they cannot say, and its name."""
-        beside = {} if params.parallel_tool_calls else {"disable_parallel_tool_use": True}
-        if params.tool_choice == "auto":
-            return ({"tool_choice": {"type": "auto", **beside}} if beside else {}), "", ()
-        is_named = params.tool_choice != "required"
-        if params.thinking not in (None, False):
-            said = f"Call the tool {params.tool_choice}." if is_named else "Call a tool."
-            return {"tool_choice": {"type": "auto", **beside}}, said, ("tool_choice",)
-        choice = {"type": "tool", "name": params.tool_choice} if is_named else {"type": "any"}
-        return {"tool_choice": {**choice, **beside}}, "", ()
+    def choice_fields(self, choice: str, parallel: bool) -> dict[str, Any]:
+        """Return the field of the tool choice; empty for the default."""
+        fields: dict[str, Any] = {"type": {"auto": "auto", "required": "any"}.get(choice, "tool")}
+        if fields["type"] == "tool":
+            fields["name"] = choice
+        if not parallel:
+            fields["disable_parallel_tool_use"] = True
+        return {} if fields == {"type": "auto"} else {"tool_choice": fields}
 
     def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
@@ -149,18 +143,18 @@ class AnthropicMessages(StrictToolsProtocol):
         """Return True if a request has an optional field; two of them are forms of thinking."""
         if name not in _THINKING:
             return super().has_field(body, name)
-        return bool(body.get("thinking", {}).get("type") == {"budget_tokens": "enabled"}.get(name, name))
+        return bool(body.get("thinking", {}).get("type") == _THINKING[name])
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field, or with the other form of thinking."""
         if name not in _THINKING or not self.has_field(body, name):
             return super().without_field(body, name)
-        other = {"type": "adaptive"}
+        other: dict[str, Any] = {"type": "adaptive"}
         if name == "adaptive":
             budget = self.budget(body) or DEFAULT_BUDGET
             if budget <= _LEAST_THINKING:
                 return super().without_field(body, "thinking")
-            other = {"type": "enabled", "budget_tokens": max(_LEAST_THINKING, budget // 2)}  # type: ignore[dict-item]
+            other = {"type": "enabled", "budget_tokens": max(_LEAST_THINKING, budget // 2)}
         return {**body, "thinking": other}
 
     def budget(self, body: Mapping[str, Any]) -> int | None:
@@ -177,13 +171,13 @@ class AnthropicMessages(StrictToolsProtocol):
         source = {"type": "base64", "media_type": image.type_of_file, "data": data}
         return {"type": "image", "source": source}
 
-    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        return {"type": "tool_use", "id": call_id, "name": call.name, "input": dict(call.arguments)}
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        return {"type": "tool_use", "id": plain_id(call.id), "name": call.name, "input": dict(call.arguments)}
 
-    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
-        error = {"is_error": True} if message.is_error else {}
-        result = {"type": "tool_result", "tool_use_id": plain_id(call_id), "content": self.blocks(message.content)}
-        return [{**result, **error}]
+    def _result(self, message: Message) -> list[dict[str, Any]]:
+        call_id, content = plain_id(message.tool_call_id or ""), self.blocks(message.content)
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": content}
+        return [{**result, "is_error": True} if message.is_error else result]
 
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         kept = self.blocks_of(message, "anthropic")
@@ -207,8 +201,8 @@ class AnthropicMessages(StrictToolsProtocol):
         if kind == "message_delta":
             self._end(event["delta"], event.get("usage"), answer)
         elif kind == "error":
-            said = event.get("error")
-            raise failed(said.get("message") if isinstance(said, Mapping) else said)
+            error = event.get("error")
+            raise failed(error.get("message") if isinstance(error, Mapping) else error)
         elif kind not in ("message_stop", "content_block_stop", "ping"):
             raise KeyError(kind)
         return "", ""
@@ -224,15 +218,15 @@ class AnthropicMessages(StrictToolsProtocol):
         reason = facts.get("stop_reason")
         answer.finish = _FINISHES.get(reason, reason) if isinstance(reason, str) else answer.finish
         if answer.finish is not None:
-            answer.blocks = [replace(one, call_id=one.call_id or None) for one in answer.blocks]
-        details = facts.get("stop_details")
-        if isinstance(details, Mapping) and details.get("explanation"):
-            answer.text = answer.text or str(details["explanation"])
+            answer.end_blocks()
+        if explanation := member(facts.get("stop_details"), "explanation"):
+            answer.text = answer.text or str(explanation)
         if isinstance(usage, Mapping):
             answer.usage = _usage(usage, answer.usage)
 
 
-_THINKING = ("budget_tokens", "adaptive")
+#: The types of thinking, by the words with which a refusal names them.
+_THINKING = {"budget_tokens": "enabled", "adaptive": "adaptive"}
 
 
 def thinking_of(asked: Any, budget: int, *, is_adaptive: bool) -> dict[str, Any]:
@@ -258,10 +252,6 @@ def thinking_of(asked: Any, budget: int, *, is_adaptive: bool) -> dict[str, Any]
         hint = f"raise max_tokens above {_LEAST_THINKING}, or give thinking=False"
         raise ModelError(f"max_tokens={budget} leaves no room for thinking", hint=hint)
     return {"thinking": {"type": "enabled", "budget_tokens": min(max(asked, _LEAST_THINKING), budget - 1)}}
-
-
-def _filled(data: Mapping[str, Any]) -> set[str]:
-    return {key for key, value in data.items() if value}
 
 
 def _tools(given: Sequence[Mapping[str, Any]], sent: Sent) -> list[dict[str, Any]]:
@@ -298,14 +288,10 @@ def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, s
     if kind == "text":
         return answer.write(text=block.get("text") or "")
     if kind == "tool_use":
-        given = block.get("input")
-        answer.call(index, str(block["id"]), str(block["name"]), json.dumps(given) if given else "")
-        answer.blocks = [replace(one, call_id=block["id"]) if one.call_id == "" else one for one in answer.blocks]
+        answer.begin_call(index, str(block["id"]), str(block["name"]), block.get("input"))
     elif kind in ("thinking", "redacted_thinking"):
         data = {key: value for key, value in block.items() if key in ("type", "thinking", "signature", "data")}
-        is_first = not answer.text and not answer.calls
-        answer.blocks.append(ReasoningBlock("anthropic", data, None if is_first else ""))
-        answer.open[index] = data
+        answer.reasoning_block(index, "anthropic").update(data)
         return answer.write(reasoning=block.get("thinking") or "")
     return "", ""
 
@@ -329,18 +315,10 @@ def _usage(given: Mapping[str, Any], before: Usage) -> Usage:
     """Return the token counts; those of the prompt come at the start of a stream, all at its end."""
     cached = count(given.get("cache_read_input_tokens"))
     prompt = count(given.get("input_tokens")) + cached + count(given.get("cache_creation_input_tokens"))
-    details = given.get("output_tokens_details")
-    thought = count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0
+    thought = count(member(given.get("output_tokens_details"), "thinking_tokens"))
     return Usage(
         prompt_tokens=prompt or before.prompt_tokens,
         completion_tokens=count(given.get("output_tokens")) or before.completion_tokens,
         reasoning_tokens=thought or before.reasoning_tokens,
         cached_tokens=cached or before.cached_tokens,
     )
-
-
-def _supports(able: Any, name: str) -> bool | None:
-    """Return whether a capability is supported; None if it is not told."""
-    one = able.get(name) if isinstance(able, Mapping) else None
-    found = one.get("supported") if isinstance(one, Mapping) else None
-    return found if isinstance(found, bool) else None

@@ -28,6 +28,7 @@ from ...generation.driver import Item
 from ...generation.json_output import converted, converts
 from ...generation.params import GenerateParams
 from ...generation.plan import may_be_empty
+from ..prompts import with_system
 from ..requests import Request
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
@@ -35,7 +36,7 @@ from .by_name import calling, choosing, is_by_name
 from .dialect import Dialect
 from .enforced import EnforcedReader
 from .form import Form
-from .instructions import correction, schema_text, with_system
+from .instructions import correction, schema_text
 from .own_grammar import ignores
 from .protocol import Protocol
 from .stream_state import RemoteFinish, RemoteGeneration, remaining_events, remote_generation
@@ -156,7 +157,7 @@ class Asker:
         server ignored what it was told to enforce, the next form is asked for in addition. ``sent`` counts requests."""
         enforced = await self._protocol.prepare(task)
         # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
-        asked, live = list(request.messages), request.live or enforced
+        messages, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
         attempt, last, by_grammar = 0, 1 if enforced else retries + 1, False
@@ -168,7 +169,7 @@ class Asker:
             verdict = Verdict()
             unequal = None if task.params.equal_calls else UnequalCalls()
             streamed = live and not held
-            async with aclosing(self._ask(task, asked, answer, streamed, held, enforced, by_grammar)) as events:
+            async with aclosing(self._ask(task, messages, answer, streamed, held, enforced, by_grammar)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
@@ -186,42 +187,11 @@ class Asker:
                 for event in rest if unequal is None else unequal.feed(rest):
                     built.add(event)
                     yield event
-                cut = bool(verdict.places) or any(call.cut for call in verdict.calls)
-                if cut and task.params.on_budget == "error":
-                    raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
-                if task.is_json and not verdict.calls and not cut:
-                    reason: FinishReason = "stop"  # it is complete
-                elif cut or answer.used_up(self._protocol.window):
-                    reason = "length"
-                else:
-                    reason = "tool_calls" if verdict.calls else "stop"
-                if cut:
-                    what = "a call" if verdict.calls else "an answer"
-                    _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
-                names = task.tools.names if task.tools is not None else ()
-                if not is_ignored:
-                    places = getattr(task.tools, "live_places", None)
-                    in_grammar = form.plan is not None or enforced
-                    unsaid = () if places is None else places(in_grammar)
-                    if task.live is not None:
-                        unsaid += tuple(f"response{place}" for place in task.live.places(in_grammar))
-                    form = replace(form, left_out=(*form.left_out, *unsaid))
-                has_schema = task.schema is not None or task.grammar is not None
-                by = form.enforced(names, has_schema=has_schema)
-                finish = RemoteFinish(
-                    reason,
-                    usage,
-                    verdict.places,
-                    form=form.name,
-                    left_out=form.left_out,
-                    attempts=sent[-1],
-                    enforced=dict.fromkeys(by, "validation") if is_ignored else by,
-                    is_unfinished=any(call.error is not None for call in verdict.calls),
-                )
+                finish = self._finish(task, form, answer, verdict, enforced=enforced, is_ignored=is_ignored)
+                finish = replace(finish, usage=usage)  # of all attempts
                 yield finish
-                yield remote_generation(
-                    replace(built.message(), reasoning_blocks=tuple(answer.blocks)), finish, answer.text
-                )
+                message = replace(built.message(), reasoning_blocks=tuple(answer.blocks))
+                yield remote_generation(message, finish, answer.text)
                 return
             if verdict.cut:
                 received = self._transport.shown(answer.text or answer.reasoning)
@@ -242,9 +212,48 @@ class Asker:
             if is_ignored:
                 last += 1  # the next form is requested in addition
             else:
-                asked += correction(answer, verdict)
+                messages += correction(answer, verdict)
             by_grammar = True
         raise self._error_of_invalid(answer, verdict, attempt, task)
+
+    def _finish(
+        self, task: Task, form: Form, answer: Answer, verdict: Verdict, *, enforced: bool, is_ignored: bool
+    ) -> RemoteFinish:
+        """Return the end of a valid answer: its reason, and what of the request the server enforced.
+
+        Raises:
+            BudgetError: it is truncated, with ``on_budget="error"``.
+        """
+        is_cut = bool(verdict.places) or any(call.cut for call in verdict.calls)
+        if is_cut and task.params.on_budget == "error":
+            raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
+        if is_cut:
+            what = "a call" if verdict.calls else "an answer"
+            _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
+        is_whole_json = task.is_json and not verdict.calls  # its brackets are closed
+        if is_cut or (not is_whole_json and answer.used_up(self._protocol.window)):
+            reason: FinishReason = "length"
+        else:
+            reason = "tool_calls" if verdict.calls else "stop"
+        if not is_ignored:
+            in_grammar = form.plan is not None or enforced
+            places = getattr(task.tools, "live_places", None)
+            unsaid = () if places is None else places(in_grammar)
+            if task.live is not None:
+                unsaid += tuple(f"response{place}" for place in task.live.places(in_grammar))
+            form = replace(form, left_out=(*form.left_out, *unsaid))
+        names = task.tools.names if task.tools is not None else ()
+        by = form.enforced(names, has_schema=task.schema is not None or task.grammar is not None)
+        return RemoteFinish(
+            reason,
+            answer.usage,
+            verdict.places,
+            form=form.name,
+            left_out=form.left_out,
+            attempts=answer.requests[-1],
+            enforced=dict.fromkeys(by, "validation") if is_ignored else by,
+            is_unfinished=any(call.error is not None for call in verdict.calls),
+        )
 
     async def _ask(
         self,
@@ -257,8 +266,17 @@ class Asker:
         by_grammar: bool,
     ) -> AsyncGenerator[Any, None]:
         """Yield the events of one answer that are certain at once, then the pair of its form and the verdict on it.
-        Forms that the server refuses are weakened until it takes one (`Dialect.descend`). ``held``: no text is certain
-        before the end."""
+        Forms that the server refuses are weakened until it takes one (`Dialect.descend`).
+
+        Args:
+            task: the requirements of the request.
+            messages: the conversation, with corrections.
+            answer: filled meanwhile.
+            live: stream the answer.
+            held: no text is certain before the end.
+            enforced: the server enforces the request completely, by our plug-in.
+            by_grammar: see `_forms`.
+        """
         descent = self._dialect.descend(partial(self._forms, task, messages, enforced, by_grammar))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))

@@ -18,8 +18,9 @@ from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCal
 from ...errors import ServerError, ServerFailureError
 from ...generation.params import GenerateParams
 from ...json import dump_json
+from ..call_ids import with_call_ids
 from ..chat_template import ChatTemplate
-from .answer import Answer
+from .answer import Answer, brief, count, member
 from .answer_judge import Task
 from .detect import detect_server
 from .enforced import has_plugin, is_enforceable
@@ -36,27 +37,22 @@ _LOG = logger_of("remote")
 def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return a conversation as OpenAI's ``messages``; earlier calls and results without ids get generated ones."""
     turns: list[dict[str, Any]] = []
-    open_ids: list[str] = []
-    for number, message in enumerate(messages):
+    for message in with_call_ids(messages):
         turn: dict[str, Any] = {"role": message.role, "content": _content(message.content)}
-        if message.tool_calls:
-            calls = [_past_call(call, f"call_{number}_{index}") for index, call in enumerate(message.tool_calls)]
-            open_ids = [call["id"] for call in calls]
-            turn["tool_calls"] = calls  # the content stays a string, even if empty, because some servers refuse null
+        if message.tool_calls:  # the content stays a string, even if empty, because some servers refuse null
+            turn["tool_calls"] = [_past_call(call) for call in message.tool_calls]
         if message.role == "tool":
-            turn["tool_call_id"] = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
-            if turn["tool_call_id"] in open_ids:
-                open_ids.remove(turn["tool_call_id"])
+            turn["tool_call_id"] = message.tool_call_id
         elif message.name:
             turn["name"] = message.name
         turns.append(turn)
     return turns
 
 
-def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
+def _past_call(call: ToolCall) -> dict[str, Any]:
     # Arguments are serialised again, because servers and their templates fail on invalid JSON in the history.
     function = {"name": call.name, "arguments": dump_json(dict(call.arguments))}
-    return {"id": call.id or spare_id, "type": "function", "function": function}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _content(content: str | tuple[Part, ...]) -> Any:
@@ -209,25 +205,25 @@ def read_completion(event: Any, answer: Answer) -> tuple[str, str]:
     Raises:
         ServerError: it is neither; the message quotes it.
     """
-    if isinstance(event, Mapping) and event.get("error"):
-        said = event["error"]
-        raise ServerFailureError(f"the server failed while it answered: {brief(_message_of(said))}", hint="see its log")
-    choices = event.get("choices") if isinstance(event, Mapping) else None
+    if error := member(event, "error"):
+        reason = brief(_message_of(error))
+        raise ServerFailureError(f"the server failed while it answered: {reason}", hint="see its log")
+    choices = member(event, "choices")
     if not isinstance(choices, list):
-        raise _odd(event)
+        raise _no_completion(event)
     answer.model = event.get("model") or answer.model
     if isinstance(event.get("usage"), Mapping):
         answer.usage = _usage(event["usage"])
     for choice in choices:
         if not isinstance(choice, Mapping):
-            raise _odd(event)
+            raise _no_completion(event)
         if choice.get("index"):
             continue  # another choice of the same request, interleaved
         answer.finish = choice.get("finish_reason") or answer.finish
         answer.cut = _cut_places(choice.get("stop_reason")) or answer.cut
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, Mapping):
-            raise _odd(event)
+            raise _no_completion(event)
         return _read_delta(delta, answer, event)
     return "", ""
 
@@ -242,23 +238,23 @@ def _read_delta(delta: Mapping[str, Any], answer: Answer, event: Any) -> tuple[s
     if isinstance(legacy, Mapping):
         calls = [{"index": 0, "function": legacy}]
     if not isinstance(calls, Sequence) or isinstance(calls, str):
-        raise _odd(event)
+        raise _no_completion(event)
     added = answer.write(
         _text_of(delta.get("reasoning_content") or delta.get("reasoning")), _text_of(delta.get("content"))
     )
     for number, piece in enumerate(calls):
         function = (piece.get("function") or {}) if isinstance(piece, Mapping) else None
         if not isinstance(function, Mapping):
-            raise _odd(event)
-        index, given = piece.get("index"), function.get("arguments")
+            raise _no_completion(event)
+        index, arguments = piece.get("index"), function.get("arguments")
         call = answer.call(
             index if isinstance(index, int) else number,
             str(piece.get("id") or ""),
             str(function.get("name") or ""),
-            given if isinstance(given, str) else "",
+            arguments if isinstance(arguments, str) else "",
         )
-        if given is not None and not isinstance(given, str):
-            call.arguments = json.dumps(given)
+        if arguments is not None and not isinstance(arguments, str):
+            call.arguments = json.dumps(arguments)
     return added
 
 
@@ -279,36 +275,20 @@ def _text_of(content: Any) -> str:
 
 def _usage(given: Mapping[str, Any]) -> Usage:
     """Return the token counts of an answer; 0 for counts that the server leaves out or writes otherwise."""
-
-    def number(holder: Any, name: str) -> int:
-        value = holder.get(name) if isinstance(holder, Mapping) else None
-        return value if isinstance(value, int) and value > 0 else 0
-
     return Usage(
-        prompt_tokens=number(given, "prompt_tokens"),
-        completion_tokens=number(given, "completion_tokens"),
-        reasoning_tokens=number(given.get("completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=number(given.get("prompt_tokens_details"), "cached_tokens"),
+        prompt_tokens=count(given.get("prompt_tokens")),
+        completion_tokens=count(given.get("completion_tokens")),
+        reasoning_tokens=count(member(given.get("completion_tokens_details"), "reasoning_tokens")),
+        cached_tokens=count(member(given.get("prompt_tokens_details"), "cached_tokens")),
     )
 
 
 def _message_of(error: Any) -> str:
-    message = error.get("message") if isinstance(error, Mapping) else error
+    message = error if isinstance(error, str) else member(error, "message")
     return message if isinstance(message, str) else json.dumps(error)
 
 
-def count(value: Any) -> int:
-    """Return a number of tokens in an answer; 0 for anything else."""
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def brief(text: str) -> str:
-    """Return the beginning of a text, on one line."""
-    text = " ".join(text.split())
-    return text if len(text) <= 400 else text[:400] + " ..."
-
-
-def _odd(event: Any) -> ServerError:
+def _no_completion(event: Any) -> ServerError:
     return ServerError(
         f"the server's answer is not a chat completion; received: {brief(json.dumps(event))}",
         hint="give the address of an OpenAI-compatible API, often http://HOST:PORT/v1",

@@ -9,27 +9,30 @@ import base64
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from ...conversation.events import Usage
-from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
+from ...conversation.messages import ImagePart, Message, ToolCall
 from ...errors import ModelError
 from ...generation.params import GenerateParams
-from .answer import Answer
+from .answer import Answer, count
 from .answer_judge import Task
 from .anthropic_messages import DEFAULT_BUDGET, LIMITS, thinking_of
-from .chat_completions import count
 from .form import Form
 from .provider import failed
 from .servers import LOCAL_OPTIONS, require_neutral
 from .strict_tools import Sent, StrictToolsProtocol, plain_id
 
+#: Stop reasons of answers that Bedrock withheld, and of those that it could not read itself.
 _WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})
 _MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
+
+#: The block up to which a prompt is cached.
 _POINT = {"cachePoint": {"type": "default"}}
+
+#: Formats of images.
 _FORMATS = ("png", "jpeg", "gif", "webp")
 
 
@@ -54,14 +57,11 @@ class Converse(StrictToolsProtocol):
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def choice(self, params: GenerateParams) -> tuple[Any, str, tuple[str, ...]]:
-        """Return the tool choice; beside thinking it is in words, as thinking excludes a forced call."""
-        if params.tool_choice == "auto":
-            return {}, "", ()
-        is_named = params.tool_choice != "required"
-        if params.thinking not in (None, False):
-            return {}, f"Call the tool {params.tool_choice}." if is_named else "Call a tool.", ("tool_choice",)
-        return {"toolChoice": {"tool": {"name": params.tool_choice}} if is_named else {"any": {}}}, "", ()
+    def choice_fields(self, choice: str, parallel: bool) -> dict[str, Any]:
+        """Return the field of the tool choice; empty for the default. There is none for parallel calls."""
+        if choice == "auto":
+            return {}
+        return {"toolChoice": {"any": {}} if choice == "required" else {"tool": {"name": choice}}}
 
     def tool_fields(self, tools: Sequence[Mapping[str, Any]], sent: Sent, choice: Any) -> dict[str, Any]:
         """Return the configuration of the tools."""
@@ -138,13 +138,13 @@ class Converse(StrictToolsProtocol):
             )
         return {"image": {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}}
 
-    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        return {"toolUse": {"toolUseId": call_id, "name": call.name, "input": dict(call.arguments)}}
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        return {"toolUse": {"toolUseId": plain_id(call.id), "name": call.name, "input": dict(call.arguments)}}
 
-    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+    def _result(self, message: Message) -> list[dict[str, Any]]:
         error = {"status": "error"} if message.is_error else {}
         content = self.blocks(message.content) or [{"text": "(nothing)"}]
-        return [{"toolResult": {"toolUseId": plain_id(call_id), "content": content, **error}}]
+        return [{"toolResult": {"toolUseId": plain_id(message.tool_call_id or ""), "content": content, **error}}]
 
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         kept = self.blocks_of(message, "bedrock")
@@ -215,26 +215,14 @@ def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, s
     as a block; one before a call belongs to that call."""
     if "toolUse" in block:
         call = block["toolUse"]
-        given = call.get("input")
-        answer.call(index, str(call["toolUseId"]), str(call["name"]), json.dumps(given) if given else "")
-        named = call["toolUseId"]
-        answer.blocks = [replace(one, call_id=named) if one.call_id == "" else one for one in answer.blocks]
+        answer.begin_call(index, str(call["toolUseId"]), str(call["name"]), call.get("input"))
     elif "text" in block:
         return answer.write(text=block["text"])
     elif "reasoningContent" in block:
-        data = _open(index, answer)
+        data = answer.reasoning_block(index, "bedrock")
         data.update(block["reasoningContent"])
         return answer.write(reasoning=str(data.get("reasoningText", {}).get("text") or ""))
     return "", ""
-
-
-def _open(index: Any, answer: Answer) -> dict[str, Any]:
-    """Return the reasoning block with a number; a new one if there is none."""
-    if index not in answer.open:
-        is_first = not answer.text and not answer.calls
-        answer.open[index] = {}
-        answer.blocks.append(ReasoningBlock("bedrock", answer.open[index], None if is_first else ""))
-    return answer.open[index]
 
 
 def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
@@ -245,20 +233,21 @@ def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, s
     if "toolUse" in delta and index in answer.by_index:
         answer.call(index, arguments=delta["toolUse"]["input"])
     elif "reasoningContent" in delta:
-        data, piece = _open(index, answer), delta["reasoningContent"]
+        data, piece = answer.reasoning_block(index, "bedrock"), delta["reasoningContent"]
         if "redactedContent" in piece:
             data["redactedContent"] = data.get("redactedContent", "") + piece["redactedContent"]
             return "", ""
-        said = data.setdefault("reasoningText", {"text": ""})
+        text = data.setdefault("reasoningText", {"text": ""})
         if "signature" in piece:
-            said["signature"] = piece["signature"]
-        said["text"] += piece.get("text", "")
+            text["signature"] = piece["signature"]
+        text["text"] += piece.get("text", "")
         return answer.write(reasoning=piece.get("text", ""))
     return "", ""
 
 
 def _end(reason: str, answer: Answer) -> None:
-    answer.blocks = [replace(one, call_id=one.call_id or None) for one in answer.blocks]
+    """Record the end of an answer; one that the model itself broke off is asked for again."""
+    answer.end_blocks()
     if reason in _MALFORMED:
         answer.malformed = f"the answer could not be read ({reason})"
     answer.finish = "content_filter" if reason in _WITHHELD else "stop" if reason in _MALFORMED else str(reason)

@@ -16,9 +16,8 @@ from typing import Any
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall, new_call_id
 from ...generation.params import GenerateParams
-from .answer import Answer
+from .answer import Answer, brief, count
 from .answer_judge import Task
-from .chat_completions import brief, count
 from .form import Form
 from .provider import ProviderProtocol, failed
 from .schema_dialects import GEMINI, strict_schema, with_notes
@@ -169,24 +168,23 @@ class Gemini(ProviderProtocol):
             return {"fileData": {**kind, "fileUri": image.url or ""}}
         return {"inlineData": {**kind, "data": base64.b64encode(image.data).decode()}}
 
-    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
-        return {"functionCall": {"id": call_id, "name": call.name, "args": dict(call.arguments)}}
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        return {"functionCall": {"id": call.id, "name": call.name, "args": dict(call.arguments)}}
 
-    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+    def _result(self, message: Message) -> list[dict[str, Any]]:
         """Return the result of a call; its images are parts of their own."""
-        said = {"error" if message.is_error else "output": message.text}
-        response = {"functionResponse": {"id": call_id, "name": name, "response": said}}
-        return [response, *map(self._image, message.images)]
+        response = {"error" if message.is_error else "output": message.text}
+        result = {"id": message.tool_call_id, "name": message.name or "tool", "response": response}
+        return [{"functionResponse": result}, *map(self._image, message.images)]
 
-    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the parts of an earlier answer, with the signatures that Gemini gave them."""
-        kept = {one.call_id: dict(one.data) for one in self.blocks_of(message, "gemini")}
+    def _past_answer(self, message: Message) -> list[dict[str, Any]]:
+        """Return the parts of an earlier answer, with the signatures that Gemini gave them; that of its text, which has
+        no call, is at the last part."""
+        signatures = {one.call_id: dict(one.data) for one in self.blocks_of(message, "gemini")}
         parts = self.blocks(message.content)
-        if parts and None in kept:
-            parts[-1] |= kept[None]
-        for call, call_id in zip(message.tool_calls, ids, strict=True):
-            parts.append({**self._call(call, call_id), **(kept.get(call.id, {}) if call.id else {})})
-        return parts
+        if parts:
+            parts[-1] |= signatures.get(None, {})
+        return parts + [{**self._call(call), **signatures.get(call.id, {})} for call in message.tool_calls]
 
     def answer_fields(self, schema: Any) -> dict[str, Any]:
         """Return the fields with the schema of the answer."""

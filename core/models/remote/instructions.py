@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...conversation.messages import Message
@@ -24,16 +22,6 @@ def correction(answer: Answer, verdict: Verdict) -> list[Message]:
         Message("assistant", said[:8_000]),
         Message("user", f"That is not valid: {'; '.join(verdict.wrong[:5])[:2_000]}. Please {what}."),
     ]
-
-
-def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Return the conversation with a text appended to its first system turn."""
-    if not text:
-        return tuple(messages)
-    if messages and messages[0].role == "system":
-        first = messages[0]
-        return (replace(first, content=f"{first.text}\n\n{text}"), *messages[1:])
-    return (Message("system", text), *messages)
 
 
 def schema_text(schema: Any, beside_tools: bool) -> str:

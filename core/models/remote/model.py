@@ -15,11 +15,7 @@ from ...basics.logs import logger_of
 from ...basics.options import SERVERS
 from ...conversation.builder import MessageBuilder
 from ...conversation.events import Finish, Generation, Usage
-from ...conversation.messages import ImagePart, TextPart
-from ...errors import (
-    LiveValuesError,
-    ModelError,
-)
+from ...errors import LiveValuesError, ModelError
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES
@@ -52,6 +48,9 @@ DEFAULT_TIMEOUT = 120.0
 
 #: Bytes of text per token in estimates, which are too high for most languages.
 BYTES_PER_TOKEN = 3
+
+#: Estimated size of an image, and of what a template writes around a message, in bytes of text.
+IMAGE_BYTES, TURN_BYTES = 3_000, 12
 
 
 _FIELDS = of(Mapping, "a dict")
@@ -127,19 +126,12 @@ class RemoteModel(Model):
         prompt_cache: bool = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        given = {"timeout": timeout, "headers": headers, "server": server, "context_window": context_window}
-        given |= {
-            "retries": retries,
-            "max_retries": max_retries,
-            "repair": repair,
-            "body": body,
-            "trust_env": trust_env,
-            "prompt_cache": prompt_cache,
-        }
-        check_ranges(given, _RANGES)
-        kind = _protocol_of(server)
+        options = locals()  # the arguments by name
+        check_ranges({name: options[name] for name in _RANGES}, _RANGES)
+        kind = _PROTOCOLS.get(server, ChatCompletions)
+        fields = body or {}
         for name, instead in kind.own_fields.items():
-            if (body or {}).get(name) is not None and (name, (body or {})[name]) != ("n", 1):
+            if fields.get(name) is not None and (name, fields[name]) != ("n", 1):  # one answer is what is asked for
                 raise ModelError(f"body may not set {name!r}", hint=instead)
         local = None if "@" in address else LOCAL_SERVERS.get(server)  # an address such as m@host lacks its http://
         place = parse_address(address, base_url, kind.home() or local, kind.version)
@@ -153,7 +145,7 @@ class RemoteModel(Model):
         )
         self._window = context_window
         self._protocol = kind(server, place.model, self._transport, Planner(), prompt_cache=prompt_cache)
-        self._asker = Asker(self._protocol, context_window, retries, repair, body or {})
+        self._asker = Asker(self._protocol, context_window, retries, repair, fields)
         self._closed = False
         self._loop = EventLoop()
         # At the end of the process the event loop closes the connections.
@@ -199,14 +191,10 @@ class RemoteModel(Model):
 
     def count_tokens(self, prompt: Prompt, tools: Any = None, tools_in_prompt: ToolsInPrompt = "schemas") -> int:
         """Return an estimate of the number of tokens of a prompt: a third of its bytes."""
-        messages = conversation_of(prompt)
         size = 0
-        for message in messages:
-            parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
-            size += sum(
-                3_000 if isinstance(part, ImagePart) else len(part.text.encode(errors="replace")) for part in parts
-            )
-            size += sum(len(call.name) + len(json.dumps(dict(call.arguments))) for call in message.tool_calls) + 12
+        for message in conversation_of(prompt):
+            size += len(message.text.encode(errors="replace")) + IMAGE_BYTES * len(message.images) + TURN_BYTES
+            size += sum(len(call.name) + len(json.dumps(dict(call.arguments))) for call in message.tool_calls)
         if tools is not None and (tool_set := tool_set_of(tools)).names:
             names = tool_set.brief_names(tools_in_prompt, LEAST_AUTO_BYTES) if tools_in_prompt != "schemas" else ()
             size += len(json.dumps(tool_set.to_openai(brief=names)))
@@ -281,11 +269,6 @@ class RemoteModel(Model):
         if self._closed:
             raise ModelError(f"the model {self._name!r} was closed", hint="load it again")
         return self._asker.task(request)
-
-
-def _protocol_of(server: str) -> type[Protocol]:
-    """Return the class of the API of a kind of server."""
-    return _PROTOCOLS.get(server, ChatCompletions)
 
 
 #: The APIs of providers; all other servers have OpenAI's.

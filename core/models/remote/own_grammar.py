@@ -13,7 +13,7 @@ Sources: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/complet
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Any
@@ -25,11 +25,12 @@ from ...export.writers import Exported
 from ...generation.plan import Planner
 from ...grammar import Grammar
 from ..chat_template import ChatTemplate
+from ..prompts import with_system
 from ..template_shape import message_shape
-from .answer import Answer, RawCall
+from .answer import Answer, RawCall, member
 from .answer_judge import Task, Verdict
 from .form import GRAMMAR, LARK, STRUCTURAL_TAG, Form
-from .instructions import schema_text, with_system
+from .instructions import schema_text
 from .transport import RefusedError, Transport
 
 _LOG = logger_of("remote")
@@ -52,7 +53,7 @@ async def template_of(transport: Transport) -> ChatTemplate | None:
     """
     try:
         props = await transport.fetch("/props")
-        source = props.get("chat_template") if isinstance(props, Mapping) else None
+        source = member(props, "chat_template")
         if not isinstance(source, str) or not source:
             return None
         template = ChatTemplate(
@@ -66,7 +67,7 @@ async def template_of(transport: Transport) -> ChatTemplate | None:
         if isinstance(error, ServerError) and type(error) not in (ServerError, NotFoundError):
             raise
         return None  # another server, or a template with an error
-    if isinstance(written, Mapping) and written.get("content") == _PROBE:
+    if member(written, "content") == _PROBE:
         return template
     _LOG.warning("the server ignores grammars; its answers are validated")
     return None
@@ -78,9 +79,7 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
     There is none for free text, images, reasoning, and a grammar with control tokens or above `MAX_GBNF`.
     """
     params, tools = task.params, task.tools
-    if task.free or (tools is None and not task.is_json and task.grammar is None):
-        return None
-    if any(turn.images for turn in messages):
+    if _has_no_grammar(task) or any(turn.images for turn in messages):
         return None
     if "think" in template.source and params.thinking is not False:
         return None  # the grammar is that of the answer alone
@@ -98,7 +97,7 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
         plan = planner.plan(task.plannable, wire)
         if plan.grammar.specials:
             return None
-        exported = _exported(plan.grammar)
+        exported = _exported(plan.grammar, GRAMMAR)
         thinking = params.thinking is not False if isinstance(params.thinking, int) else None
         pieces = template.render_prompt(messages, described, text, thinking)
         prompt = "".join(piece for piece, _ in pieces)
@@ -127,9 +126,7 @@ def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) 
             vLLM makes one.
     """
     params, tools = task.params, task.tools
-    if kind not in ("vllm", "sglang") or task.free or params.stop:
-        return []
-    if tools is None and not task.is_json and task.grammar is None:
+    if kind not in ("vllm", "sglang") or _has_no_grammar(task) or params.stop:
         return []
     needs_lark = kind == "vllm" and not {STRUCTURAL_TAG, "strict tools"}.intersection(taken)
     found: list[Form] = []
@@ -139,7 +136,7 @@ def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) 
         if plan.grammar.specials:
             return []
         for name in (STRUCTURAL_TAG, LARK) if needs_lark else (STRUCTURAL_TAG,):
-            exported = _ebnf(plan.grammar) if name == STRUCTURAL_TAG else _lark(plan.grammar)
+            exported = _exported(plan.grammar, name)
             if len(exported.text) > MAX_GBNF:
                 continue
             found.append(
@@ -158,7 +155,13 @@ def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) 
     return found
 
 
+def _has_no_grammar(task: Task) -> bool:
+    """Return True if an answer is free text, or JSON that is asked for in words only."""
+    return task.free or (task.tools is None and not task.is_json and task.grammar is None)
+
+
 def _text_fields(kind: str, name: str, text: str) -> dict[str, Any]:
+    """Return the fields of a request with a grammar as a text."""
     if name == LARK:
         return {"structured_outputs": {"grammar": text}}
     tag = {"type": "structural_tag", "format": {"type": "grammar", "grammar": text}}
@@ -225,7 +228,7 @@ async def _tokens(transport: Transport, prompt: str) -> Any:
         found = await transport.fetch("/tokenize", body)
     except NotFoundError:
         return prompt
-    ids = found.get("tokens") if isinstance(found, Mapping) else None
+    ids = member(found, "tokens")
     if not isinstance(ids, list) or not ids:
         return prompt
     return ids[1:] if len(ids) > 1 and ids[0] == ids[1] else ids
@@ -233,7 +236,7 @@ async def _tokens(transport: Transport, prompt: str) -> Any:
 
 def _chunk(event: Any) -> Any:
     """Return an event of ``/completion`` as a chunk of a chat completion; any other event as it is."""
-    if not isinstance(event, Mapping) or not isinstance(event.get("content"), str):
+    if not isinstance(member(event, "content"), str):
         return event
     finish = None
     if event.get("stop"):
@@ -243,23 +246,20 @@ def _chunk(event: Any) -> Any:
     return {**chunk, "model": event.get("model"), **({"usage": counts} if finish else {})}
 
 
-@lru_cache(maxsize=16)
-def _exported(grammar: Grammar) -> Exported:
-    return grammar.to_gbnf()
+#: How the grammar of a form is written, and read again.
+_WRITERS = {GRAMMAR: Grammar.to_gbnf, STRUCTURAL_TAG: Grammar.to_ebnf, LARK: Grammar.to_lark}
+_READERS: Mapping[str, Callable[[str], Grammar]] = {
+    GRAMMAR: Grammar.from_gbnf,
+    STRUCTURAL_TAG: Grammar.from_ebnf,
+    LARK: Grammar.from_lark,
+}
 
 
-@lru_cache(maxsize=16)
-def _ebnf(grammar: Grammar) -> Exported:
-    return grammar.to_ebnf()
-
-
-@lru_cache(maxsize=16)
-def _lark(grammar: Grammar) -> Exported:
-    return grammar.to_lark()
+@lru_cache(maxsize=48)
+def _exported(grammar: Grammar, form: str) -> Exported:
+    return _WRITERS[form](grammar)
 
 
 @lru_cache(maxsize=16)
 def _read(form: str, exported: str) -> Grammar:
-    if form == LARK:
-        return Grammar.from_lark(exported)
-    return Grammar.from_gbnf(exported) if form == GRAMMAR else Grammar.from_ebnf(exported)
+    return _READERS[form](exported)

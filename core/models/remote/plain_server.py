@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .address import headers_of, parse_address
-from .answer import Answer
+from .answer import Answer, member
 from .chat_completions import ChatCompletions, read_completion
 from .detect import detect_server
 from .transport import Transport
@@ -45,7 +45,7 @@ class PlainServer:
     async def models(self) -> list[str]:
         """Return the names of the models that the server lists."""
         listed = await self._transport.fetch("models")
-        entries = (listed.get("data") if isinstance(listed, Mapping) else None) or ()
+        entries = member(listed, "data") or ()
         return [str(one["id"]) for one in entries if isinstance(one, Mapping) and "id" in one]
 
     async def kind(self, model: str) -> str:

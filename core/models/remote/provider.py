@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...errors import NotFoundError, ServerError, ServerFailureError
-from .answer import Answer
-from .chat_completions import brief
+from ..call_ids import with_call_ids
+from .answer import Answer, brief
 from .form import Form
 from .protocol import Protocol
 from .schema_dialects import Subset, strict_schema, with_notes
@@ -59,16 +59,16 @@ class ProviderProtocol(Protocol):
         """Return the block of an image."""
 
     @abstractmethod
-    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+    def _call(self, call: ToolCall) -> dict[str, Any]:
         """Return the block of a call."""
 
     @abstractmethod
-    def _result(self, message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+    def _result(self, message: Message) -> list[dict[str, Any]]:
         """Return the blocks of a tool's result."""
 
     @abstractmethod
-    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the blocks of an earlier answer, its reasoning where it was; ``ids``: those of its calls."""
+    def _past_answer(self, message: Message) -> list[dict[str, Any]]:
+        """Return the blocks of an earlier answer, its reasoning where it was."""
 
     @abstractmethod
     def answer_fields(self, schema: Any) -> dict[str, Any]:
@@ -81,17 +81,12 @@ class ProviderProtocol(Protocol):
         while messages and messages[0].role == "system":
             system.append(messages.pop(0).text)
         turns: list[dict[str, Any]] = []
-        waiting: dict[str, str] = {}  # names of the calls without a result, by id
-        for number, message in enumerate(messages):
+        for message in with_call_ids(messages):
             role = self.model_role if message.role == "assistant" else "user"
             if message.role == "tool":
-                named = message.tool_call_id or next(iter(waiting), f"call_{number}")
-                name = waiting.pop(named, "tool")
-                blocks = self._result(message, named, message.name or name)
+                blocks = self._result(message)
             elif message.role == "assistant":
-                ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
-                waiting = {one: call.name for one, call in zip(ids, message.tool_calls, strict=True)}
-                blocks = self._said(message, ids)
+                blocks = self._past_answer(message)
             else:
                 blocks = self.blocks(message.content)
             if blocks and turns and turns[-1]["role"] == role:

@@ -51,13 +51,40 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _Tool:
+    """A tool as it may be sent.
+
+    Attributes:
+        plain: its parameters, if it is not strict.
+        removed: pointers of the keywords that ``plain`` lacks.
+        strict: its parameters, if it is strict; None: the subset cannot say them.
+        left_out: pointers of the keywords that ``strict`` lacks.
+        optional: number of optional members of ``strict``.
+        unions: number of unions in it.
+        size: number of its characters.
+    """
+
     name: str
-    schema: Any
-    left_out: tuple[str, ...]
-    optional: int
-    unions: int
-    size: int
+    plain: Any
+    removed: tuple[str, ...]
+    strict: Any = None
+    left_out: tuple[str, ...] = ()
+    optional: int = 0
+    unions: int = 0
+    size: int = 0
+
+    @classmethod
+    def of(cls, function: Mapping[str, Any], subset: Subset, unknown: Collection[str]) -> _Tool:
+        """Return the tool of an OpenAI-style function."""
+        name, given = function["name"], function.get("parameters", {"type": "object", "properties": {}})
+        reduced, gone = known(given, unknown)
+        plain, removed = plain_schema(reduced), tuple(name + place for place in gone)
+        taken = strict_schema(reduced, subset)
+        if taken is None:
+            return cls(name, plain, removed)
+        strict = with_notes(taken[0], given, (*gone, *taken[1]))
+        left_out = (*removed, *(name + place for place in taken[1]))
+        return cls(name, plain, removed, strict, left_out, *costs(strict), len(json.dumps(strict)))
 
 
 def strict_ladder(
@@ -74,40 +101,29 @@ def strict_ladder(
         unknown: keywords that the server has refused, which are removed.
         beside: size of another schema in the same grammar.
     """
-    plain: dict[str, Any] = {}
-    removed: dict[str, tuple[str, ...]] = {}
-    candidates: list[_Candidate] = []
-    for tool in tools:
-        function = tool["function"]
-        name, given = function["name"], function.get("parameters", {"type": "object", "properties": {}})
-        reduced, gone = known(given, unknown)
-        plain[name], removed[name] = plain_schema(reduced), tuple(name + place for place in gone)
-        taken = strict_schema(reduced, subset)
-        if taken is None:
-            continue
-        schema = with_notes(taken[0], given, (*gone, *taken[1]))
-        left_out = (*removed[name], *(name + place for place in taken[1]))
-        candidates.append(_Candidate(name, schema, left_out, *costs(schema), len(json.dumps(schema))))
-    candidates.sort(key=lambda one: (one.optional + one.unions, one.size))
-    number = 0
-    optional = unions = 0
-    for one in candidates[: limits.tools]:
-        optional, unions = optional + one.optional, unions + one.unions
+    all_tools = {tool["function"]["name"]: _Tool.of(tool["function"], subset, unknown) for tool in tools}
+    candidates = sorted(
+        (tool for tool in all_tools.values() if tool.strict is not None),
+        key=lambda tool: (tool.optional + tool.unions, tool.size),
+    )
+    number = optional = unions = 0  # of those that fit
+    for tool in candidates[: limits.tools]:
+        optional, unions = optional + tool.optional, unions + tool.unions
         if optional > limits.optional or unions > limits.unions:
             break
         number += 1
     while True:
-        chosen = {one.name: one for one in candidates[:number]}
+        chosen = {tool.name for tool in candidates[:number]}
         places: list[str] = []
-        for name in plain:
-            places.extend(chosen[name].left_out if name in chosen else removed[name])
+        for name, tool in all_tools.items():
+            places += tool.left_out if name in chosen else tool.removed
             if chosen and name not in chosen:
                 places.append(name)
         yield Sent(
-            {name: chosen[name].schema if name in chosen else schema for name, schema in plain.items()},
+            {name: tool.strict if name in chosen else tool.plain for name, tool in all_tools.items()},
             frozenset(chosen),
             tuple(places),
-            sum(one.size for one in chosen.values()) + beside,
+            sum(tool.size for tool in candidates[:number]) + beside,
         )
         if not number:
             return
@@ -133,8 +149,8 @@ class StrictToolsProtocol(ProviderProtocol):
     takes_strict = True
 
     @abstractmethod
-    def choice(self, params: GenerateParams) -> tuple[Any, str, tuple[str, ...]]:
-        """Return the tool choice, an instruction for what it cannot say, and the name of that."""
+    def choice_fields(self, choice: str, parallel: bool) -> dict[str, Any]:
+        """Return the fields of a tool choice: ``"auto"``, ``"required"``, or the name of a tool."""
 
     @abstractmethod
     def tool_fields(self, tools: Sequence[Mapping[str, Any]], sent: Sent, choice: Any) -> dict[str, Any]:
@@ -148,16 +164,27 @@ class StrictToolsProtocol(ProviderProtocol):
     def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         """Return the blocks of an answer's reasoning, each with the id of the call that it belongs to."""
 
-    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def _past_answer(self, message: Message) -> list[dict[str, Any]]:
         """Return the blocks of an earlier answer, its reasoning where it was."""
-        kept = self._thoughts(message)
-        known_ids = {call.id for call in message.tool_calls}
-        blocks = [thought for call_id, thought in kept if call_id not in known_ids]
+        thoughts = self._thoughts(message)
+        call_ids = {call.id for call in message.tool_calls}
+        blocks = [thought for call_id, thought in thoughts if call_id not in call_ids]
         blocks += self.blocks(message.content)
-        for call, call_id in zip(message.tool_calls, ids, strict=True):
-            blocks += [thought for own, thought in kept if call.id and own == call.id]
-            blocks.append(self._call(call, plain_id(call_id)))
+        for call in message.tool_calls:
+            blocks += [thought for call_id, thought in thoughts if call_id == call.id]
+            blocks.append(self._call(call))
         return blocks
+
+    def _choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+        """Return the fields of the tool choice, an instruction for what they cannot say, and the name of that.
+
+        Thinking excludes a forced call, so a call is only demanded in words then.
+        """
+        choice = params.tool_choice
+        if choice == "auto" or params.thinking in (None, False):
+            return self.choice_fields(choice, params.parallel_tool_calls), "", ()
+        instruction = "Call a tool." if choice == "required" else f"Call the tool {choice}."
+        return self.choice_fields("auto", params.parallel_tool_calls), instruction, ("tool_choice",)
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
         """Return the forms, the strongest first: with as many strict tools as the limits allow, then fewer, then none;
@@ -172,24 +199,26 @@ class StrictToolsProtocol(ProviderProtocol):
             return [prompt] if task.free or answer is None else [answer, prompt]
         if params.tool_format is not None:
             return [prompt]
-        choice, instruction, unsaid = self.choice(params)
+        choice, instruction, unsaid = self._choice(params)
         given = tools.to_openai(closed=True)
         possible: list[Form] = []
-        size = 0 if answer is None else len(json.dumps(answer.schemas))
-        for form in (answer, None) if beside and answer is not None else (None,):
-            for sent in strict_ladder(given, self.subset, self.limits, unknown, size if form is not None else 0):
+        no_answer = Form("")
+        for own in (answer, no_answer) if beside and answer is not None else (no_answer,):
+            size = len(json.dumps(own.schemas)) if own.schemas else 0
+            for sent in strict_ladder(given, self.subset, self.limits, unknown, size):
                 if sent.strict and not self.takes_strict:
                     continue
-                made = Form(
-                    _named(sent, form),
-                    {**self.tool_fields(given, sent, choice), **({} if form is None else form.fields)},
-                    sent.left_out + (() if form is None else form.left_out) + unsaid,
-                    schema_in_prompt=beside and form is None,
-                    schemas=(*sent.schemas.values(), *(() if form is None else form.schemas)),
-                    instruction=instruction,
-                    size=sent.size if sent.strict or form is not None else 0,
+                possible.append(
+                    Form(
+                        _name_of(sent, own),
+                        {**self.tool_fields(given, sent, choice), **own.fields},
+                        sent.left_out + own.left_out + unsaid,
+                        schema_in_prompt=beside and own is no_answer,
+                        schemas=(*sent.schemas.values(), *own.schemas),
+                        instruction=instruction,
+                        size=sent.size if sent.strict or own.schemas else 0,
+                    )
                 )
-                possible.append(made)
         return [*possible, prompt]
 
     def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
@@ -225,9 +254,10 @@ def _without_strict(value: Any) -> Any:
     return {key: _without_strict(one) for key, one in value.items() if (key, one) != ("strict", True)}
 
 
-def _named(sent: Sent, answer: Form | None) -> str:
+def _name_of(sent: Sent, answer: Form) -> str:
+    """Return the name of a form, such as ``strict tools (3 of 8) + json_schema``."""
     name = "tools"
     if sent.strict:
         some = "" if len(sent.strict) == len(sent.schemas) else f" ({len(sent.strict)} of {len(sent.schemas)})"
         name = f"strict tools{some}"
-    return name if answer is None else f"{name} + {answer.name}"
+    return f"{name} + {answer.name}" if answer.name else name

@@ -19,6 +19,18 @@ from ..images import OpenedImage
 #: can be kept (PaliGemma), or images are beside the sequence, with a mask for each token (Llama 3.2 Vision).
 TEXT_ONLY = ("paligemma", "mllama")
 
+#: Options of ``apply_chat_template`` that a processor is not given: `Vision` does it for all processors alike.
+_OURS = ("return_dict", "sanitize_control_tokens")
+
+#: Results of a processor that are not given to the model: a pass has its own.
+_READ = ("input_ids", "attention_mask")
+
+#: Private-use characters, one of which breaks the names of control tokens in texts until they are tokens.
+_MARKS = range(0xE0A7, 0xF000)
+
+#: Names of the id of the placeholder, in configurations and processors (Gemma 3's means the mark before an image).
+_PLACEHOLDERS = ("image_token_id", "image_token_index")
+
 
 @dataclass(frozen=True)
 class PromptImages:
@@ -93,7 +105,7 @@ class Vision:
             ModelError: the template or the processor lose an image.
             Exception: any that a template raises.
         """
-        opened = {id(image.part): image.picture for image in images}
+        pictures = {id(image.part): image.picture for image in images}
         shown = [id(part["image"]) for turn in turns for part in _parts(turn) if "image" in part]
         if shown != [id(image.part) for image in images]:
             raise ValueError("an image is not in its place")
@@ -101,31 +113,40 @@ class Vision:
         template = str(self._processor.chat_template)
         known = self._known | {name for name in options if name in template}
         more = {name: value for name, value in options.items() if name in known and name not in _OURS}
-        told = json.dumps([turns, more], ensure_ascii=False, default=str)
-        mark = next(mark for mark in map(chr, _MARKS) if mark not in told)
-        tokenizer = self._processor.tokenizer
-        names = {name for name in tokenizer.get_added_vocab() if name.strip() and name in template}
-        names.update(vocabulary.special, tokenizer.all_special_tokens)
-        spelled = re.compile(f"(?=(?:{'|'.join(map(re.escape, names))}))(.)", re.DOTALL)
+        # The names of control tokens in texts are broken by a mark, whose tokens are taken out of the result.
+        everything = json.dumps([turns, more], ensure_ascii=False, default=str)
+        mark = next(mark for mark in map(chr, _MARKS) if mark not in everything)
+        spelled = self._spelled_names(template, vocabulary)
         more["tools"] = _broken(more["tools"], spelled, mark)
-        given = self._processor.apply_chat_template(
-            [_with_pictures(turn, opened) for turn in _broken(turns, spelled, mark)],
+        made = self._processor.apply_chat_template(
+            [_with_pictures(turn, pictures) for turn in _broken(turns, spelled, mark)],
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
             **more,
         )
-        given = _without(mark, given, vocabulary)
-        ids = given["input_ids"][0].tolist()
+        return self._with_placeholders(_without(mark, made, vocabulary), images)
+
+    def _spelled_names(self, template: str, vocabulary: Vocabulary) -> re.Pattern[str]:
+        """Return a pattern of the first character of each name of a control token, and of each added token that the
+        template writes."""
+        tokenizer = self._processor.tokenizer
+        names = {name for name in tokenizer.get_added_vocab() if name.strip() and name in template}
+        names.update(vocabulary.special, tokenizer.all_special_tokens)
+        return re.compile(f"(?=(?:{'|'.join(map(re.escape, names))}))(.)", re.DOTALL)
+
+    def _with_placeholders(self, made: Mapping[str, Any], images: Sequence[OpenedImage]) -> list[int]:
+        """Return the ids in the result of a processor, in which placeholders have the images."""
+        ids = made["input_ids"][0].tolist()
         count = ids.count(self._placeholder)
         if not count:
             raise ModelError("the model's chat template leaves out images", hint="send text")
         digest = b"".join(image.digest for image in images)
-        inputs = {name: tensor for name, tensor in given.items() if name in self._takes and name not in _READ}
-        made = PromptImages(inputs, len(ids), count)
+        inputs = {name: tensor for name, tensor in made.items() if name in self._takes and name not in _READ}
+        prompt_images = PromptImages(inputs, len(ids), count)
         places = iter(range(count))
         return [
-            ImageToken(token_id, made, digest, next(places)) if token_id == self._placeholder else token_id
+            ImageToken(token_id, prompt_images, digest, next(places)) if token_id == self._placeholder else token_id
             for token_id in ids
         ]
 
@@ -145,19 +166,6 @@ class Vision:
                 ) from error
 
 
-#: Options of ``apply_chat_template`` that a processor is not given: `Vision` does it for all processors alike.
-_OURS = ("return_dict", "sanitize_control_tokens")
-
-#: Results of a processor that are not given to the model: a pass has its own.
-_READ = ("input_ids", "attention_mask")
-
-#: Private-use characters, one of which breaks the names of control tokens in texts until they are tokens.
-_MARKS = range(0xE0A7, 0xF000)
-
-#: Names of the id of the placeholder, in configurations and processors (Gemma 3's means the mark before an image).
-_PLACEHOLDERS = ("image_token_id", "image_token_index")
-
-
 def _parts(turn: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = turn.get("content")
     return content if isinstance(content, list) else []
@@ -173,35 +181,35 @@ def _broken(value: Any, names: re.Pattern[str], mark: str) -> Any:
     return [_broken(item, names, mark) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _without(mark: str, given: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
+def _without(mark: str, made: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
     """Return the result of a processor without the tokens of a mark.
 
     Raises:
         ModelError: a token has a part of the mark and of the text beside it.
     """
-    ids = given["input_ids"][0].tolist()
-    texts = [vocabulary.tokens[token_id] or b"\xff" for token_id in ids]
+    ids = made["input_ids"][0].tolist()
+    texts = [vocabulary.tokens[token_id] or b"\xff" for token_id in ids]  # a byte that is in no text
     ends = list(accumulate(map(len, texts)))
     spans = [found.span() for found in re.finditer(re.escape(mark.encode()), b"".join(texts))]
     if not spans:
-        return dict(given)
-    starts = {end - len(text): place for place, (end, text) in enumerate(zip(ends, texts, strict=True))}
-    after = {end: place + 1 for place, end in enumerate(ends)}
+        return dict(made)
+    token_at = {end - len(text): place for place, (end, text) in enumerate(zip(ends, texts, strict=True))}
+    token_after = {end: place + 1 for place, end in enumerate(ends)}
     left_out: set[int] = set()
     for start, end in spans:
-        if start not in starts or end not in after:
+        if start not in token_at or end not in token_after:
             raise ModelError("a text has the name of a control token in it", hint="leave it out beside images")
-        left_out.update(range(starts[start], after[end]))
+        left_out.update(range(token_at[start], token_after[end]))
     kept = [place for place in range(len(ids)) if place not in left_out]
     size = (1, len(ids))
-    return {name: tensor[:, kept] if tuple(tensor.shape) == size else tensor for name, tensor in given.items()}
+    return {name: tensor[:, kept] if tuple(tensor.shape) == size else tensor for name, tensor in made.items()}
 
 
-def _with_pictures(turn: Mapping[str, Any], opened: Mapping[int, Any]) -> dict[str, Any]:
+def _with_pictures(turn: Mapping[str, Any], pictures: Mapping[int, Any]) -> dict[str, Any]:
     """Return a turn with pictures in place of the parts of messages."""
     if not isinstance(turn.get("content"), list):
         return dict(turn)
-    parts = [{**part, "image": opened[id(part["image"])]} if "image" in part else part for part in _parts(turn)]
+    parts = [{**part, "image": pictures[id(part["image"])]} if "image" in part else part for part in _parts(turn)]
     return {**turn, "content": parts}
 
 
@@ -233,8 +241,8 @@ def images_only(kind: Any) -> Any:
         """What the class takes for the base of all processors."""
 
         def __init__(self, *args: Any, **options: Any) -> None:
-            given = dict(zip(parts, args, strict=False)) | options
-            super().__init__(**{name: part for name, part in given.items() if name in needed or name not in parts})
+            passed = dict(zip(parts, args, strict=False)) | options
+            super().__init__(**{name: part for name, part in passed.items() if name in needed or name not in parts})
 
     class ImagesOnly(kind, Parts):  # type: ignore[misc]
         """The class, which gets None for the parts that it lacks."""
