@@ -27,7 +27,7 @@ from toolgrammar.core import (
     load_model,
 )
 from toolgrammar.core.models.llama_cpp import backend as module
-from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
+from toolgrammar.core.models.llama_cpp.backend import GGUFBackend
 from toolgrammar.core.models.llama_cpp.contexts import SEQUENCES
 from toolgrammar.core.validation import is_valid
 
@@ -479,17 +479,18 @@ def test_forced_text_is_spelled_as_llama_cpp_spells_it(
     target: list[int] = []
     strays: list[list[int]] = []
     start, end = tokens.convert_tokens_to_ids("<|im_start|>"), min(backend.vocabulary.eos)
-    extend = GGUFSession.extend
+    extend_rows = module.extend_rows
 
-    def wants_the_text(session: GGUFSession, token_ids: Any) -> Any:
-        logits = extend(session, token_ids)
-        written = session._ids[len(session._ids) - session._ids[::-1].index(start) :]
-        if written != target[: len(written)]:
-            strays.append(written)
-        logits[(*target, end)[len(written)]] = 1e4
-        return logits
+    def wants_the_text(rows: Any) -> Any:
+        scores = extend_rows(rows)
+        for (session, _), logits in zip(rows, scores, strict=True):
+            written = session._ids[len(session._ids) - session._ids[::-1].index(start) :]
+            if written != target[: len(written)]:
+                strays.append(written)
+            logits[(*target, end)[len(written)]] = 1e4
+        return scores
 
-    monkeypatch.setattr(GGUFSession, "extend", wants_the_text)
+    monkeypatch.setattr(module, "extend_rows", wants_the_text)
     passes = {True: 0, False: 0}
     for city in ("Paris", "Rome", "", " a", "x y", "\\", "é", "3"):
         for days in (3, 9):
