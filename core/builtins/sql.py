@@ -94,8 +94,14 @@ def _any_of(texts: Sequence[str]) -> str:
     return " | ".join(map(_literal, texts))
 
 
-def _select(number: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the rules of statements from one or two tables; the rule of a statement is ``s`` with the number."""
+def _select(n: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the rules of statements from one or two tables.
+
+    Args:
+        n: the number that ends the names of these rules; that of a statement is ``s`` with it.
+        source: the names of the tables.
+        typed: the type of each column, by table.
+    """
     by_type: dict[str, list[str]] = {kind: [] for kind in TYPES}
     names = {
         (table, column): _quoted(column) if len(source) == 1 else f"{_quoted(table)}.{_quoted(column)}"
@@ -105,7 +111,7 @@ def _select(number: str, source: tuple[str, ...], typed: Mapping[str, Mapping[st
     for (table, column), name in names.items():
         by_type[typed[table][column]].append(name)
     numeric = by_type["number"] + by_type["integer"]
-    places = _literal(" FROM " + _quoted(source[0]))
+    tables = _literal(" FROM " + _quoted(source[0]))
     if len(source) == 2:
         pairs = [
             f"{names[source[0], one]} = {names[source[1], two]}"
@@ -114,9 +120,8 @@ def _select(number: str, source: tuple[str, ...], typed: Mapping[str, Mapping[st
             if kind == other
         ]
         if not pairs:
-            return [f"s{number}: /[^\\s\\S]/"]
-        places += f" {_literal(f' JOIN {_quoted(source[1])} ON ')} ({_any_of(pairs)})"
-    n = number
+            return [f"s{n}: /[^\\s\\S]/"]  # nothing: no columns to join by
+        tables += f" {_literal(f' JOIN {_quoted(source[1])} ON ')} ({_any_of(pairs)})"
     tests = [f'C{n} " IS " "NOT "? "NULL"']
     for kind, columns in by_type.items():
         if not columns:
@@ -140,7 +145,7 @@ def _select(number: str, source: tuple[str, ...], typed: Mapping[str, Mapping[st
         f"plain{n}: items{n} from{n} where{n}? order{n}? limit{n}?",
         f'distinct{n}: "DISTINCT " items{n} from{n} where{n}? limit{n}?',
         f'items{n}: "*" | C{n} (", " C{n})*',
-        f"from{n}: {places}",
+        f"from{n}: {tables}",
         f'where{n}: " WHERE " any{n}',
         f'any{n}: all{n} (" OR " all{n})*',
         f'all{n}: one{n} (" AND " one{n})*',

@@ -39,17 +39,19 @@ def csv_grammar(
         field = values.value(pointer, syntax)
         fields += [Text(","), choice(field, Text(syntax.null.decode())) if name in optional else field]
     record = sequence(*fields[1:])
-    lines: list[Expression] = [Repeat(sequence(Text(newline), record), min_rows, max_rows)]
-    if header:
-        lines.insert(0, Text(",".join(map(_csv_field, names))))
-    else:
-        rest = None if max_rows is None else max(max_rows - 1, 0)
-        some = sequence(record, Repeat(sequence(Text(newline), record), max(min_rows - 1, 0), rest))
-        lines = [EMPTY_TEXT if max_rows == 0 else some if min_rows else choice(EMPTY_TEXT, some)]
+    next_record = sequence(Text(newline), record)
     end = Repeat(Text(newline), 0, 1)
+    if header:
+        head = Text(",".join(map(_csv_field, names)))
+        whole: Expression = sequence(head, Repeat(next_record, min_rows, max_rows), end)
+    elif max_rows == 0:
+        whole = EMPTY_TEXT
+    else:
+        more = None if max_rows is None else max_rows - 1
+        some = sequence(record, Repeat(next_record, max(min_rows - 1, 0), more), end)
+        whole = some if min_rows else choice(EMPTY_TEXT, some)
     arguments = {"columns": schema, "header": header, "newline": newline, "min_rows": min_rows, "max_rows": max_rows}
-    whole = sequence(*lines, end) if header or min_rows else choice(EMPTY_TEXT, sequence(some, end))
-    return values.read("csv", arguments, {"root": whole if header or max_rows != 0 else EMPTY_TEXT})
+    return values.read("csv", arguments, {"root": whole})
 
 
 def _csv_field(name: str) -> str:

@@ -82,7 +82,7 @@ class TypedValues:
         """
         part = {key: value for key, value in self.schema.items() if key in ("$defs", "definitions", "$schema", "$id")}
         part |= {"properties": self.schema.get("properties", {}), "$ref": f"#{pointer}"} if pointer else self.schema
-        if scalar:
+        if scalar:  # the JSON types at the place are those of a member that refers to it
             of_member = {**part, "properties": {**part.get("properties", {}), "\0": {"$ref": f"#{pointer}"}}}
             of_member.pop("$ref", None)
             options = SchemaOptions(on_unsupported="validate", arguments=_ANY)

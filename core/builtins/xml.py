@@ -83,19 +83,18 @@ def _attributes(element: str, names: Sequence[str], rules: dict[str, Expression]
         raise GrammarError(f"element {element!r} has more than {MAX_ATTRIBUTES} attributes", hint="remove items")
     value = pattern(_VALUE)
 
-    def of(left: Sequence[str]) -> str:
+    def rule_of(left: Sequence[str]) -> str:
+        """Return the name of the rule of the attributes that may still follow."""
         return f"<{element} {' '.join(left)}"
 
     for count in range(len(names) + 1):
         for left in combinations(names, count):
-            ways = [
-                sequence(
-                    Literal(f" {_check_name(name)}="), value, Reference(of([other for other in left if other != name]))
-                )
-                for name in left
-            ]
-            rules[of(left)] = choice(EMPTY_TEXT, *ways)
-    return [Reference(of(names))]
+            choices = []
+            for name in left:
+                rest = Reference(rule_of([other for other in left if other != name]))
+                choices.append(sequence(Literal(f" {_check_name(name)}="), value, rest))
+            rules[rule_of(left)] = choice(EMPTY_TEXT, *choices)
+    return [Reference(rule_of(names))]
 
 
 def _of_schema(schema: Any, root: str) -> ReadGrammar:

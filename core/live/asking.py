@@ -113,18 +113,17 @@ class LiveValues:
             found = self._by_call.get(key)
         if found is None:
             self.asked += 1
-            found = self._asked(values, mark.after, call, place)
+            found = self._ask(values, mark.after, call, place)
             with self._lock:
                 found = self._by_call.setdefault(key, found)
         return found
 
-    def _asked(self, values: Values, after: Sequence[str], call: dict[str, Any], place: Place) -> Answer:
-        """Ask a callable."""
-        tool = place.tool
+    def _ask(self, values: Values, after: Sequence[str], call: dict[str, Any], place: Place) -> Answer:
+        """Return the answer of a callable, which sees the arguments of the call, and those that are `given`."""
         seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
         found, error = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
         if error is None:
-            return replace(found, tool=tool)
+            return replace(found, tool=place.tool)
         written = f"after {dump_json(call)}" if call else "without other arguments"
         if isinstance(error, (TimeoutError, FutureTimeout)):
             message = f"the values were not there within {values.timeout:g} s, {written}"
@@ -155,14 +154,14 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseExcepti
         GenerationTimeoutError: the time of the whole answer is over.
     """
     end = time.monotonic() + timeout
-    asked: Future[Any] = Future()
+    future: Future[Any] = Future()
 
     def run() -> None:
         try:
             result = ask()
-            asked.set_result(result if inspect.isawaitable(result) else _answer(result, end))
+            future.set_result(result if inspect.isawaitable(result) else _answer(result, end))
         except BaseException as error:  # passed to the waiting side
-            asked.set_exception(error)
+            future.set_exception(error)
 
     def is_late(future: Future[Any]) -> bool:
         """Wait for a result; return True if it is not there in time."""
@@ -173,19 +172,19 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseExcepti
         return False
 
     threading.Thread(target=run, name="toolgrammar-values", daemon=True).start()
-    if is_late(asked):
+    if is_late(future):
         return Answer(), TimeoutError()
-    if asked.exception() is None and inspect.isawaitable(asked.result()):
+    if future.exception() is None and inspect.isawaitable(future.result()):
         from .coroutines import LOOP  # imports asyncio
 
-        asked = LOOP.submit(_awaited(asked.result(), end))
-        if is_late(asked):
-            asked.cancel()
+        future = LOOP.submit(_awaited(future.result(), end))
+        if is_late(future):
+            future.cancel()
             return Answer(), TimeoutError()
-    if asked.cancelled():
+    if future.cancelled():
         return Answer(), CancelledError("its coroutine was cancelled")
-    error = asked.exception()
-    return Answer() if error is not None else asked.result(), error
+    error = future.exception()
+    return Answer() if error is not None else future.result(), error
 
 
 async def _awaited(result: Awaitable[Any], end: float) -> Answer:

@@ -151,16 +151,12 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
         if KEYWORD not in part:
             return made
         mark = part[KEYWORD]
-        values: Values | None = None
         if isinstance(mark, Values) or callable(mark):
-            values = Values.of(mark)
-            mark = values.mark(name)
-        else:
-            said = mark if isinstance(mark, Mapping) else {"source": mark}
-            values = Values.named(said.get("source"))
-            mark = mark if values is None else {**said, "source": name}
-        if values is not None:
+            sources[name] = Values.of(mark)
+            mark = sources[name].mark(name)
+        elif (values := Values.named(_fields(mark).get("source"))) is not None:
             sources[name] = values
+            mark = {**_fields(mark), "source": name}
         return {**made, KEYWORD: mark}
 
     return named(schema, "#"), sources
@@ -173,9 +169,13 @@ def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     made = {key: with_sources(part, sources) for key, part in schema.items()}
-    mark = schema.get(KEYWORD)
-    said: Mapping[str, Any] = mark if isinstance(mark, Mapping) else {"source": mark}
-    source = sources.get(said["source"]) if isinstance(said.get("source"), str) else None
-    if source is not None:
-        made[KEYWORD] = {**said, "source": Values.of(source).name}
+    fields = _fields(schema.get(KEYWORD))
+    name = fields.get("source")
+    if isinstance(name, str) and name in sources:
+        made[KEYWORD] = {**fields, "source": Values.of(sources[name]).name}
     return made
+
+
+def _fields(mark: Any) -> Mapping[str, Any]:
+    """Return the fields of a value of ``x-values``, which may be the name of its source alone."""
+    return mark if isinstance(mark, Mapping) else {"source": mark}

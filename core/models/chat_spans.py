@@ -33,7 +33,7 @@ def _spanned(
     with ending(span), closing(items):
         for item in items:
             if span is not None and isinstance(item, Generation):
-                told(span, model, request, item)
+                record_answer(span, model, request, item)
             yield item
 
 
@@ -45,7 +45,7 @@ async def _aspanned(
         async with aclosing(items):
             async for item in items:
                 if span is not None and isinstance(item, Generation):
-                    told(span, model, request, item)
+                    record_answer(span, model, request, item)
                 yield item
 
 
@@ -68,10 +68,12 @@ def begin(model: Any, request: Request, parent: Context | None = None) -> Span |
         "gen_ai.request.stop_sequences": list(params.stop) or None,
         "gen_ai.output.type": "json" if is_json else "text",
     }
-    return Span.begin("chat", model.name, attributes, is_remote=is_remote, parent=parent, more=lambda: _asked(request))
+    return Span.begin(
+        "chat", model.name, attributes, is_remote=is_remote, parent=parent, more=lambda: _request_attributes(request)
+    )
 
 
-def _asked(request: Request) -> dict[str, Any]:
+def _request_attributes(request: Request) -> dict[str, Any]:
     """Return what was asked: hashes, and the contents where somebody wants them."""
     params, tools = request.params, None if request.params.tools is None else request.params.tools.to_openai()
     attributes = {
@@ -86,8 +88,8 @@ def _asked(request: Request) -> dict[str, Any]:
     return attributes
 
 
-def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
-    """Tell a span what was answered."""
+def record_answer(span: Span, model: Any, request: Request, whole: Generation) -> None:
+    """Record an answer in its span."""
     usage, cut = whole.usage, [*whole.cut, *(f"{call.name}{at}" for call in whole.tool_calls for at in call.cut)]
     attributes: dict[str, Any] = {
         "gen_ai.response.finish_reasons": [whole.finish_reason],
@@ -102,19 +104,19 @@ def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
         f"{OURS}least_sureness": min((each.least for each in whole.sureness if each.has_choices), default=None),
         f"{OURS}cut": cut or None,
         f"{OURS}repeated": whole.repeated is not None or None,
-        f"{OURS}calls": [_told_of(call, n, whole, request) for n, call in enumerate(whole.tool_calls)] or None,
+        f"{OURS}calls": [_call_attributes(call, n, whole, request) for n, call in enumerate(whole.tool_calls)] or None,
     }
     if Span.has_contents():
         attributes["gen_ai.output.messages"] = written([whole.message], whole.finish_reason)
     span.set(attributes)
 
 
-def _told_of(call: ToolCall, number: int, whole: Generation, request: Request) -> dict[str, Any]:
+def _call_attributes(call: ToolCall, number: int, whole: Generation, request: Request) -> dict[str, Any]:
     """Return what is said of a call, without its contents: what the mask removed, how sure the model was of it, and
     where a policy lets its values come from."""
     removed = [mass.removed for mass in whole.masses if mass.call == number]
     sureness = [each.least for each in whole.sureness if each.id == call.id and each.has_choices]
-    told = {
+    attributes = {
         "id": call.id,
         "name": call.name,
         "arguments_sha256": Span.digest(dict(call.arguments)) if call.fault is None else Span.digest(call.raw or ""),
@@ -124,7 +126,7 @@ def _told_of(call: ToolCall, number: int, whole: Generation, request: Request) -
         "least_sureness": min(sureness, default=None),
         "sources": _sources(call, request),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 def _sources(call: ToolCall, request: Request) -> Any:
@@ -143,7 +145,7 @@ def _sources(call: ToolCall, request: Request) -> Any:
 
 def written(messages: Iterable[Message], finish_reason: str | None = None) -> str:
     """Return messages as the JSON text of the conventions."""
-    plain = []
+    turns = []
     for message in messages:
         parts: list[dict[str, Any]] = []
         if message.reasoning:
@@ -155,6 +157,6 @@ def written(messages: Iterable[Message], finish_reason: str | None = None) -> st
         for call in message.tool_calls:
             arguments = dict(call.arguments) if call.fault is None else call.raw
             parts.append({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
-        said: dict[str, Any] = {"role": message.role, "parts": parts}
-        plain.append(said if finish_reason is None else {**said, "finish_reason": finish_reason})
-    return json.dumps(plain, ensure_ascii=False, default=str)
+        turn: dict[str, Any] = {"role": message.role, "parts": parts}
+        turns.append(turn if finish_reason is None else {**turn, "finish_reason": finish_reason})
+    return json.dumps(turns, ensure_ascii=False, default=str)

@@ -19,7 +19,7 @@ from ..generation.driver import Item
 from ..generation.params import GenerateParams, ToolsInPrompt
 from ..generation.plan import Prompt
 from ..generation.scheduler import MAX_ROWS
-from .chat_spans import aspanned, begin, spanned, told
+from .chat_spans import aspanned, begin, record_answer, spanned
 from .decisions import Decides
 from .requests import (
     Request,
@@ -345,7 +345,7 @@ class Model(Decides, ABC):
             for span, request, outcome in zip(spans, requests, outcomes, strict=True):
                 if span is not None:
                     if isinstance(outcome, Generation):
-                        told(span, self, request, outcome)
+                        record_answer(span, self, request, outcome)
                     span.end(outcome if isinstance(outcome, BaseException) else None)
         return answers
 

@@ -45,19 +45,13 @@ def _marks(vocabulary: Vocabulary) -> Mapping[str, int]:
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
     """Return True if a prompt ends with a start marker and optional white space."""
-    names = {token_id: name for name, token_id in vocabulary.special.items()}
+    # Both as texts, in which a control token is its name between two NULs, so that no other text is equal to it.
+    names = {token_id: f"\0{name}\0".encode() for name, token_id in vocabulary.special.items()}
     tokens = vocabulary.tokens
-    pieces: list[str] = []
-    run = b""
-    for token_id in prompt[-_TAIL:]:
-        if token_id in names:
-            pieces += [run.decode("utf-8", "replace"), f"\0{names[token_id]}\0"]
-            run = b""
-        else:
-            run += tokens[token_id] or b"\0"
-    shown = "".join([*pieces, run.decode("utf-8", "replace")])
-    wanted = "".join(f"\0{text}\0" if control else text for text, control in _pieces(markers.start, vocabulary.special))
-    return shown.rstrip().endswith(wanted.rstrip())
+    end = b"".join(names.get(token_id) or tokens[token_id] or b"\0" for token_id in prompt[-_TAIL:])
+    pieces = _pieces(markers.start, vocabulary.special)
+    marker = "".join(f"\0{text}\0" if control else text for text, control in pieces)
+    return end.decode("utf-8", "replace").rstrip().endswith(marker.rstrip())
 
 
 def _pieces(marker: str, special: Collection[str]) -> list[tuple[str, bool]]:
@@ -83,11 +77,12 @@ def reasoning_grammar(markers: ReasoningMarkers, special: Collection[str], *, be
     """Return the grammar of reasoning, from its start (or from the prompt's end, if begun) to the answer."""
     parts = [] if begun else _markup(markers.start, special)
     ending = _markup(markers.end, special)
-    again = [] if any(control for _, control in _pieces(markers.start, special)) else [markers.start]
+    # A start marker that is a control token is in no text anyway.
+    excluded = [] if any(control for _, control in _pieces(markers.start, special)) else [markers.start]
     if len(ending) == 1 and markers.end not in special:
-        parts.append(Grammar.until(markers.end, excluding=again))
+        parts.append(Grammar.until(markers.end, excluding=excluded))
     else:
-        parts += [Grammar.text(excluding=again), *ending]
+        parts += [Grammar.text(excluding=excluded), *ending]
     return Grammar.sequence(*parts, *_markup(markers.after, special))
 
 
@@ -105,34 +100,33 @@ def plan_reasoning(
     Raises:
         ModelError: reasoning is requested, and the model has no markers for it, or there is a prefix.
     """
-    thinking = params.thinking
-    given = params.thinking_markers
-    markers = find_markers(vocabulary) if given is None else ReasoningMarkers(*given)
-    begun = markers is not None and has_begun(prompt, markers, vocabulary)
-    optional = thinking == "auto" and markers is not None and not begun
-    wanted = isinstance(thinking, int) and thinking is not False
-    if wanted and markers is None:
+    thinking = params.thinking  # None, False, True, "auto", or a budget in tokens
+    markers = ReasoningMarkers(*params.thinking_markers) if params.thinking_markers else find_markers(vocabulary)
+    has_started = markers is not None and has_begun(prompt, markers, vocabulary)  # by the chat template
+    is_optional = thinking == "auto" and markers is not None and not has_started
+    is_demanded = isinstance(thinking, int) and thinking is not False
+    if is_demanded and markers is None:
         raise ModelError(
             "the vocabulary has no markers of reasoning",
             hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
         )
-    if params.prefix and (begun or wanted or optional):
+    if params.prefix and (has_started or is_demanded or is_optional):
         raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
-    if params.draft is not None and (wanted or optional or params.prefix):
+    if params.draft is not None and (is_demanded or is_optional or params.prefix):
         other = "prefix" if params.prefix else "thinking"
         raise ModelError(f"draft and {other} exclude each other", hint="give one of them")
-    if params.draft is not None and not begun:
+    if params.draft is not None and not has_started:
         return ReasoningPlan(Grammar.text(), "", "", budget=params.draft, is_draft=True)
-    if markers is None or not (begun or wanted or optional):
+    if markers is None or not (has_started or is_demanded or is_optional):
         return None
     special = vocabulary.special
     ids: Mapping[str, int] = vocabulary.derived(_marks) if calls else {}
     return ReasoningPlan(
-        reasoning_grammar(markers, special, begun=begun),
-        "" if begun else marker_text(markers.start, special),
+        reasoning_grammar(markers, special, begun=has_started),
+        "" if has_started else marker_text(markers.start, special),
         marker_text(markers.end + markers.after, special),
         budget=None if thinking is True or not isinstance(thinking, int) else thinking,
-        optional=optional,
+        optional=is_optional,
         marker_size=sum(1 if control else len(text.encode()) for text, control in _pieces(markers.start, special)),
         call_tokens=tuple(ids[mark] for mark in calls if mark in ids),
     )

@@ -150,6 +150,7 @@ class CharSet:
 
     def symmetric_difference(self, other: CharSet) -> CharSet:
         """Return the characters in exactly one of the two sets."""
+        # Membership flips where it flips in one set alone: two flips at the same place cancel.
         return CharSet._from_bounds(tuple(sorted(set(self._bounds).symmetric_difference(other._bounds))))
 
     def issubset(self, other: CharSet) -> bool:

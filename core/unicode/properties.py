@@ -92,7 +92,11 @@ def _tables() -> Mapping[str, str]:
 
 
 def _read(table: str) -> dict[str, CharSet]:
-    """Return the properties of a table, under every name of every row."""
+    """Return the properties of a table, under every name of every row.
+
+    A row is ``NAME NAME: DISTANCE DISTANCE ...``: the code points at which membership flips, each by its distance from
+    the one before, in base 36.
+    """
     properties: dict[str, CharSet] = {}
     for row in _tables()[table].strip().replace("\n ", " ").splitlines():
         names, _, distances = row.partition(":")

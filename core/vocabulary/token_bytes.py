@@ -152,7 +152,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
         if token == unknown:  # stands for any text without a token, and has no bytes
             table.special[token] = token_id
         else:
-            table.tokens[token_id] = _run(steps, token)
+            table.tokens[token_id] = _bytes_of(steps, token)
     for added in parts.get("added_tokens", ()):
         if added["special"]:
             table.special[added["content"]] = added["id"]
@@ -235,7 +235,8 @@ def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
     )
 
 
-def _run(steps: Iterable[_Step], token: str) -> bytes:
+def _bytes_of(steps: Iterable[_Step], token: str) -> bytes:
+    """Return the bytes of a token after all steps of a decoder."""
     piece: _Piece = token
     for step in steps:
         piece = step(piece)
@@ -308,7 +309,7 @@ def _read_slow(tokenizer: Any) -> TokenTable:
             if model.id_to_piece(piece_id) == token:
                 _add_sentencepiece(table, model, piece_id, token_id)
         elif alphabet is not None:
-            table.tokens[token_id] = _run([lambda piece: _from_alphabet(piece, alphabet)], token)
+            table.tokens[token_id] = _bytes_of([lambda piece: _from_alphabet(piece, alphabet)], token)
         elif len(token) == 1 and ord(token) < 256:
             table.tokens[token_id] = bytes([ord(token)])
     return table
