@@ -72,25 +72,25 @@ def opened_images(messages: Sequence[Message], fetch: Fetch | None = None) -> li
             the message.
         Exception: any that ``fetch`` raises.
     """
-    found = []
+    opened = []
     pixels = 0
     for number, message in enumerate(messages):
-        for part in () if isinstance(message.content, str) else message.content:
-            if isinstance(part, ImagePart):
-                data = fetch(part.url) if part.data is None and part.url and fetch else part.data
-                place = part.place if isinstance(part, _MovedImage) else _place(number, message)
-                picture = picture_of(data, place)
-                pixels += picture.width * picture.height
-                if pixels > MOST_OF_ALL:
-                    raise ModelError(
-                        f"with {place}, the images have more than {MOST_OF_ALL:,} pixels together",
-                        hint="send fewer or smaller ones",
-                    )
-                found.append(OpenedImage(part, place, hashlib.sha256(data or b"").digest(), picture))
-    return found
+        for part in message.images:
+            data = fetch(part.url) if part.data is None and part.url and fetch else part.data
+            place = part.place if isinstance(part, _MovedImage) else _place(number, message)
+            picture = picture_of(data, place)
+            pixels += picture.width * picture.height
+            if pixels > MOST_OF_ALL:
+                raise ModelError(
+                    f"with {place}, the images have more than {MOST_OF_ALL:,} pixels together",
+                    hint="send fewer or smaller ones",
+                )
+            opened.append(OpenedImage(part, place, hashlib.sha256(data or b"").digest(), picture))
+    return opened
 
 
 def _place(number: int, message: Message) -> str:
+    """Return what an error calls an image of a message."""
     return f"the image in message {number} (of the {message.role})"
 
 
@@ -148,10 +148,10 @@ def images_after_results(messages: Sequence[Message]) -> list[Message]:
     if not any(message.role == "tool" and message.images for message in messages):
         return list(messages)
     names = {call.id: call.name for message in messages for call in message.tool_calls}
-    told: list[Message] = []
-    waiting: list[Part] = []
+    turns: list[Message] = []
+    waiting: list[Part] = []  # the images of results, for the next turn of the user
     for number, message in enumerate(messages):
-        if message.images:
+        if message.images:  # an error names the message as the caller counts, without the turns that are added here
             place = _place(number, message)
             moved = (
                 _MovedImage(part.data, part.url, part.media_type, place) if isinstance(part, ImagePart) else part
@@ -164,15 +164,13 @@ def images_after_results(messages: Sequence[Message]) -> list[Message]:
                 parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content
                 message = replace(message, content=(*waiting, *parts))
             else:
-                told.append(Message("user", tuple(waiting)))
+                turns.append(Message("user", tuple(waiting)))
             waiting = []
         images = message.images
         if message.role == "tool" and images:
             name = message.name or names.get(message.tool_call_id or "") or "the result"
-            waiting += [
-                TextPart(f"The image of {name}:" if len(images) == 1 else f"The images of {name}:"),
-                *images,
-            ]
+            waiting.append(TextPart(f"The image of {name}:" if len(images) == 1 else f"The images of {name}:"))
+            waiting += images
             message = replace(message, content=message.text or "The image follows.")
-        told.append(message)
-    return [*told, Message("user", tuple(waiting))] if waiting else told
+        turns.append(message)
+    return [*turns, Message("user", tuple(waiting))] if waiting else turns

@@ -104,13 +104,14 @@ class Scorer:
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}
         tree = TokenTree(spelled.values())
-        sharing: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]  # the context first
+        # The texts that go on from the prompt, then those from each node: with the number of their tokens up to there.
+        texts_at: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]
         for text, ids in spelled.items():
             for depth in range(len(ids) + 1):
-                sharing[tree.index(ids[:depth]) + 1].append((text, depth))
-        for sharers, logits in zip(sharing, self._logits(tree), strict=True):
+                texts_at[tree.index(ids[:depth]) + 1].append((text, depth))
+        for here, logits in zip(texts_at, self._logits(tree), strict=True):
             values = log_softmax(logits)
-            for text, depth in sharers:
+            for text, depth in here:
                 ids = spelled[text]
                 if depth < len(ids):
                     logprobs[text].append(float(values[ids[depth]]))

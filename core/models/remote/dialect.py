@@ -80,7 +80,16 @@ class Dialect:
 
 
 class _Step(NamedTuple):
-    """One rejection: its form and request, the keywords removed next, its certainty, and the size that it is about."""
+    """One rejection.
+
+    Attributes:
+        form: name of the form.
+        request: the request, as JSON.
+        without: the keywords that are removed next; empty: another form is tried next.
+        is_named: the server named them.
+        is_sure: the request is certainly the reason.
+        size: size of the form, if that is the reason; else 0.
+    """
 
     form: str
     request: str
@@ -106,13 +115,13 @@ class Descent:
         self.refusals: list[RefusedError] = []
 
     def __iter__(self) -> Iterator[Form]:
-        first = self._make(self._dialect.unknown)
-        for form in first:
-            if form is not first[-1] and self._dialect.is_hopeless(form.name):
-                continue
-            if form.size and form.size >= (self._dialect.too_large or form.size + 1):
-                continue
-            yield from self._variants(form)
+        possible = self._make(self._dialect.unknown)
+        limit = self._dialect.too_large
+        for form in possible:
+            is_last = form is possible[-1]  # it needs no support of the server, and is always tried
+            is_too_large = bool(form.size) and limit is not None and form.size >= limit
+            if not is_too_large and (is_last or not self._dialect.is_hopeless(form.name)):
+                yield from self._variants(form)
 
     def _variants(self, form: Form) -> Iterator[Form]:
         """Yield a form, and after each rejection the same form with fewer keywords: those that the server names, or all
@@ -121,22 +130,22 @@ class Descent:
         unknown = self._dialect.unknown
         for number in range(_NAMED_STEPS + 2):
             request = json.dumps([form.name, form.fields], sort_keys=True)
-            leave = self._dialect.after(request)
-            if leave is None:
-                before = len(self.refusals)
+            without = self._dialect.after(request)
+            if without is None:
+                count = len(self.refusals)
                 yield form
-                if len(self.refusals) == before:
+                if len(self.refusals) == count:  # it was taken
                     return
                 refusal = self.refusals[-1]
                 named = named_keywords(refusal.reason, form.keywords) if number < _NAMED_STEPS else frozenset()
                 # A failure without a reason, too, is more likely to be the size than a keyword.
                 size = form.size if not refusal.is_sure or _TOO_LARGE.search(refusal.reason) else 0
-                leave = frozenset() if size else named or form.keywords
+                without = frozenset() if size else named or form.keywords
                 is_named = bool(named) and not size
-                self._steps.append(_Step(form.name, request, leave, is_named, refusal.is_sure, size))
-            if not leave:
+                self._steps.append(_Step(form.name, request, without, is_named, refusal.is_sure, size))
+            if not without:
                 return
-            unknown = unknown | leave
+            unknown = unknown | without
             weaker = next((other for other in self._make(unknown) if other.name == form.name), None)
             if weaker is None:
                 return

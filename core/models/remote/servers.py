@@ -75,26 +75,12 @@ def _forms(
     schema: Any,
     unknown: Collection[str],
 ) -> list[Form]:
-    """Return the forms in which a request can be sent to a kind of server, in order of preference: the server's own
-    constraints first, the prompt as the last resort.
-
-    Args:
-        kind: the kind of server.
-        params: options of the request.
-        tools: the tools, as OpenAI's API has them.
-        schema: the schema of an answer that is not a call; None: free text.
-        unknown: keywords that the server has rejected; they are left out, and checked in the answer.
-    """
+    """Return the forms of `forms`, without their schemas: the server's own constraints first, the prompt last."""
     if not tools:
-        if schema is None:
-            return [Form("text")]
-        reduced, left_out = known(schema, unknown)
-        places = tuple(f"response{place}" for place in left_out)
-        possible = [replace(form, left_out=places + form.left_out) for form in _json_forms(kind, reduced)]
-        return [*possible, Form("prompt", schema_in_prompt=True)]
+        return [Form("text")] if schema is None else [*_json_forms(kind, schema, unknown), _in_prompt(schema)]
     beside = schema is not None
     if params.tool_format is not None:
-        return [Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+        return [_in_prompt(schema, has_tools=True)]
     sent, places = [], ()
     for tool in tools:
         function = dict(tool["function"])
@@ -107,16 +93,9 @@ def _forms(
     names = tuple(tool["function"]["name"] for tool in sent)
     if beside and kind == "openai" and params.tool_choice == "auto":
         # On other servers, a response format together with tools forbids calls, or is an error.
-        reduced, gone = known(schema, unknown)
-        answer = tuple(f"response{place}" for place in gone)
-        possible += [
-            Form(
-                f"{'strict ' if is_strict else ''}tools + {form.name}",
-                {**strict, **rest, **form.fields},
-                places + left_out + answer + form.left_out,
-            )
-            for form in _json_forms(kind, reduced)[:1]
-        ]
+        answer = _json_forms(kind, schema, unknown)[0]
+        name = f"{'strict ' if is_strict else ''}tools + {answer.name}"
+        possible.append(Form(name, {**strict, **rest, **answer.fields}, places + left_out + answer.left_out))
     if kind == "ollama" and not beside and (call := _call_schema(params, sent, unknown)) is not None:
         named = {"name": "call", "schema": call, "strict": True}
         given = {"tools": sent, "response_format": {"type": "json_schema", "json_schema": named}}
@@ -129,7 +108,12 @@ def _forms(
             Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside, promises=promised)
         )
     possible.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
-    return [*possible, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
+    return [*possible, _in_prompt(schema, has_tools=True)]
+
+
+def _in_prompt(schema: Any, *, has_tools: bool = False) -> Form:
+    """Return the form that needs no support of the server: the tools and the schema are in the prompt."""
+    return Form("prompt", schema_in_prompt=schema is not None, tools_in_prompt=has_tools)
 
 
 def known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
@@ -194,10 +178,11 @@ def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[s
     return {"tools": sent}, tuple(left_out), is_strict
 
 
-def _json_forms(kind: str, schema: Any) -> list[Form]:
+def _json_forms(kind: str, schema: Any, unknown: Collection[str]) -> list[Form]:
     """Return the forms of a request for JSON, in order of preference: the schema in ``response_format`` (adapted to
     OpenAI's strict mode, or to llama.cpp's patterns); other fields that some servers read; any JSON object, with the
     schema in the prompt."""
+    schema, gone = known(schema, unknown)
     if isinstance(schema, bool):
         schema = {}
     sent, strict = schema, True
@@ -209,16 +194,19 @@ def _json_forms(kind: str, schema: Any) -> list[Form]:
             sent, left_out = taken
     elif kind == "llama.cpp":
         sent, left_out = anchored_schema(schema)
-    places = tuple(f"response{place}" for place in left_out)
     named = {"name": "answer", "schema": sent, "strict": strict}
-    possible = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, places)]
+    places = tuple(f"response{place}" for place in gone)
+    all_places = places + tuple(f"response{place}" for place in left_out)
+    possible = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, all_places)]
     if kind == "vllm":
-        possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
+        possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}, places))
     if schema.get("type") == "object":
         # llama.cpp and its derivatives read the schema here; other servers ignore or reject the field.
         inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
-        possible.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
-        possible.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
+        possible.append(Form("json_object with schema", {"response_format": inline}, places, schema_in_prompt=True))
+        possible.append(
+            Form("json_object", {"response_format": {"type": "json_object"}}, places, schema_in_prompt=True)
+        )
     return possible
 
 
