@@ -1,6 +1,6 @@
 """Real chat templates: is what they write what the grammar admits, the parser reads, and the history shows?
 
-    python -m benchmarks formats/templates [--cache FOLDER] [--mistral CHECKOUT] [--only NAME] [--look CASE] [--keep]
+    python -m benchmarks formats/templates [--cache FOLDER] [--mistral CHECKOUT] [--only NAME] [--keep]
 
 Fetches the source distributions of `PACKAGES` with pip into the cache folder and reads their chat templates; nothing in
 them is run but the templates, in Jinja's sandbox. ``--mistral`` is a checkout of mistral-common's repository, whose
@@ -452,31 +452,19 @@ def examine(source: str) -> Outcome:
     return outcome
 
 
-def main(cache: Path = CACHE, mistral: Path | None = None, only: str = "", look: str = "", keep: bool = False) -> None:
+def main(cache: Path = CACHE, mistral: Path | None = None, only: str = "", keep: bool = False) -> None:
     """Examine the templates and print the table.
 
     Args:
         cache: a folder for source distributions
         mistral: a checkout of mistral-common's repository
-        only: a pattern of the templates' names
-        look: print what the templates write of the cases whose names match this
+        only: a pattern of the templates' names; what failed of them is printed
     """
     outcomes: dict[str, Outcome] = {}
     for name, source in templates(cache, mistral, keep=keep, only=only):
-        if not look:
-            outcomes[name] = examine(source)
-            if only:
-                print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
-            continue
-        render = Renderer(source)
-        print("=====", name)
-        for case in CASES:
-            if re.search(look, case.name):
-                try:
-                    print(case.name, "|", repr(written(render, case)))
-                except ValueError as error:
-                    print(case.name, "! ", error)
-    if not look:
-        passed = sum(not outcome.failed for outcome in outcomes.values())
-        result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
-        show("templates", result, keep=keep)
+        outcomes[name] = examine(source)
+        if only:
+            print(name, outcomes[name].format, json.dumps(outcomes[name].notes, indent=1, ensure_ascii=False))
+    passed = sum(not outcome.failed for outcome in outcomes.values())
+    result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
+    show("templates", result, keep=keep)

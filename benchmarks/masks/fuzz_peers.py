@@ -37,23 +37,6 @@ from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget, Target
 from toolgrammar.tools.mcp import McpServer
 
 WAYS = ("ours", "hypothesis-jsonschema", "chance")
-#: The faults of the service.
-FAULTS = (
-    "fails at the bound",
-    "is not declared",
-    "hangs",
-    "gives another type",
-    "gives no JSON",
-    "gives a page",
-    "takes one more",
-    "takes other texts",
-    "takes longer paths",
-    "reads no header",
-    "reads no cookie",
-    "takes more items",
-    "takes less",
-    "takes any body",
-)
 
 
 class Fault(NamedTuple):
@@ -67,11 +50,10 @@ class Fault(NamedTuple):
     wrong: str
 
 
-#: The faults of the reference servers.
-MCP_FAULTS = {
-    name: Fault(**fault)
-    for name, fault in json.loads(Path(__file__).with_name("mcp_faults.json").read_text(encoding="utf-8")).items()
-}
+_KNOWN = json.loads(Path(__file__).with_name("faults.json").read_text(encoding="utf-8"))
+#: The faults of the service, and those of the reference servers.
+FAULTS: list[str] = _KNOWN["service"]
+MCP_FAULTS = {name: Fault(**fault) for name, fault in _KNOWN["servers"].items()}
 #: Maximum number of values that are drawn for each one that is kept.
 TRIES = 200
 
