@@ -169,8 +169,8 @@ class ToolGrammarChatClient(
         params = sampling(options)
         checked = await self._validate_options(options)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
-        asked = _format_of(checked)
-        schema = None if asked is None else _shared.closed(_shared.schema_in(asked))
+        response_format = _format_of(checked)
+        schema = None if response_format is None else _shared.closed(_shared.schema_in(response_format))
         params = self._loaded.with_tools(params, tools, checked.get("tool_choice"), schema, checked.get("output_type"))
         conversation = to_messages(messages, checked.get("instructions"))
         check = _shared.validators_of(_class_of(options))
@@ -189,15 +189,16 @@ def _class_of(options: Mapping[str, Any]) -> Any:
     shape = options.get("output_type")
     if isinstance(shape, type(BaseModel)):
         return shape
-    asked = _format_of(options)
-    # the framework reads no dataclass and no typed dict
-    return _shared.closed(asked) if isinstance(asked, type) and not isinstance(asked, type(BaseModel)) else asked
+    response_format = _format_of(options)
+    if isinstance(response_format, type) and not isinstance(response_format, type(BaseModel)):
+        return _shared.closed(response_format)  # the framework reads no dataclass and no typed dict
+    return response_format
 
 
 def _format_of(options: Mapping[str, Any]) -> Any:
     """Return the response format; None: a text answer is free."""
-    asked = options.get("response_format")
-    return None if _shared.is_free(asked) else asked
+    response_format = options.get("response_format")
+    return None if _shared.is_free(response_format) else response_format
 
 
 class _Tokenizer:

@@ -57,8 +57,8 @@ class ConfirmUnsure(FunctionMiddleware):
         threshold = self._thresholds.of(context.function.name)
         sure = self._client.sureness(context.metadata.get("call_id", ""))
         is_unsure = threshold > 0 and (sure is None or sure["least"] < threshold)
-        told = {"reason": "the model was not sure of this call", "sureness": sure}
-        await _call(context, call_next, told if is_unsure else None)
+        properties = {"reason": "the model was not sure of this call", "sureness": sure}
+        await _call(context, call_next, properties if is_unsure else None)
 
 
 class UnderPolicy(AgentMiddleware):
@@ -101,16 +101,16 @@ class _ConfirmAsked(FunctionMiddleware):
         self._client = client
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        asked = self._client.asked(context.metadata.get("call_id", ""))
-        told = {"reason": "the policy lets a person confirm this call", "ask": list(asked)}
-        await _call(context, call_next, told if asked else None)
+        pointers = self._client.asked(context.metadata.get("call_id", ""))
+        properties = {"reason": "the policy lets a person confirm this call", "ask": list(pointers)}
+        await _call(context, call_next, properties if pointers else None)
 
 
 async def _call(
-    context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]], told: Mapping[str, Any] | None
+    context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]], properties: Mapping[str, Any] | None
 ) -> None:
     """Run a call, or if there is something to tell, ask for its approval first."""
-    if told is None or "approval_response" in context.metadata:
+    if properties is None or "approval_response" in context.metadata:
         await call_next()
         return
     call_id = context.metadata["call_id"]
@@ -123,6 +123,6 @@ async def _call(
         id=occurrence,
     )
     context.result = Content.from_function_approval_request(
-        id=occurrence, function_call=call, additional_properties=dict(told)
+        id=occurrence, function_call=call, additional_properties=dict(properties)
     )
     raise MiddlewareTermination("the call is to be approved")

@@ -94,9 +94,9 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
     Raises:
         ModelError: an option is not known, or its value is wrong.
     """
-    asked = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
-    _shared.require_known(asked, {*_OURS, *_READ, *_shared.PROBABILITIES})
-    given = {name: options[name] for name in _OURS & asked} | _shared.probability_params(options)
+    names = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
+    _shared.require_known(names, {*_OURS, *_READ, *_shared.PROBABILITIES})
+    given = {name: options[name] for name in _OURS & names} | _shared.probability_params(options)
     return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
 
 

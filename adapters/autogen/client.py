@@ -256,7 +256,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     ) -> GenerateParams:
         """Return the options of a request: the client's, replaced by those of the call."""
         arguments = {**self._create_args, **extra}
-        asked = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
+        choice = tool_choice.name if isinstance(tool_choice, Tool) else tool_choice
         schema: Any = None
         if json_output:
             if json_output is not True and not isinstance(json_output, type):
@@ -264,7 +264,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
         shape = self._shape(json_output, extra)
-        params = self._loaded.with_tools(sampling(arguments), openai_tools(tools), asked, schema, shape)
+        params = self._loaded.with_tools(sampling(arguments), openai_tools(tools), choice, schema, shape)
         if params.tools is not None:
             if "parallel_tool_calls" in arguments:
                 return params

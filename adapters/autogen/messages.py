@@ -74,8 +74,8 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
         ModelError: an argument is not known, or its value is wrong.
     """
     _shared.require_known(arguments, {SELECT, "output_type", *_shared.GENERATION, "logprobs", "top_logprobs"})
-    if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
-        raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
+    if (select := arguments.get(SELECT)) is not None and not isinstance(select, bool):
+        raise ModelError(f"{SELECT} is {select!r}", hint="give True, False, or None")
     given = {name: arguments[name] for name in _shared.GENERATION if name in arguments}
     return _shared.generation_params({**given, **_shared.probability_params({**arguments, "masses": None})})
 
@@ -177,26 +177,28 @@ def function_call(call: ToolCall) -> FunctionCall:
     return FunctionCall(id=call.id, name=call.name, arguments=_shared.executable_text(call))
 
 
-def selection(messages: Sequence[Message], asked: bool | None) -> tuple[str, ...]:
+def selection(messages: Sequence[Message], select: bool | None) -> tuple[str, ...]:
     """Return the names of which a selector's prompt wants one; empty for any other prompt.
 
     Args:
         messages: the conversation.
-        asked: None takes AutoGen's own prompt for one, True any that lists names, False none.
+        select: None takes AutoGen's own prompt for one, True any that lists names, False none.
     """
-    prompts = [message.text for message in messages if message.role in ("system", "user")] if asked is not False else []
-    pattern = _ANY_SELECTION if asked else _OWN_SELECTION
+    if select is False:
+        return ()
+    prompts = [message.text for message in messages if message.role in ("system", "user")]
+    pattern = _ANY_SELECTION if select else _OWN_SELECTION
     lists = [match[1] for prompt in prompts for match in pattern.finditer(prompt)]
     return tuple(dict.fromkeys(re.findall(r"'(\w+)'", lists[-1]))) if lists else ()
 
 
 def with_speakers(schema: Any, messages: Sequence[Message]) -> Any:
     """Return the schema of Magentic-One's ledger with the speakers that the prompt names; other schemas unchanged."""
-    asked = _NEXT_SPEAKER.search(messages[-1].text) if messages else None
+    listed = _NEXT_SPEAKER.search(messages[-1].text) if messages else None
     speaker = schema.get("properties", {}).get("next_speaker") if isinstance(schema, Mapping) else None
-    if asked is None or speaker is None:
+    if listed is None or speaker is None:
         return schema
-    names = [name.strip() for name in asked[1].split(",")]
+    names = [name.strip() for name in listed[1].split(",")]
     only = {"type": "object", "properties": {"reason": {"type": "string"}, "answer": {"enum": names}}}
     closed = {**only, "required": ["reason", "answer"], "additionalProperties": False}
     return {**schema, "properties": {**schema["properties"], "next_speaker": closed}}

@@ -144,8 +144,8 @@ def _of_revision(revision: str, file: str) -> Any:
     """Return the tools of a file as a revision of git has it; what a Python file imports is that of today."""
     shown = _shown(revision, file)
     if shown.returncode:
-        said = shown.stderr.decode("utf-8", "replace").strip().splitlines()
-        fail(f"{revision}:{file} cannot be read: {said[0] if said else 'git failed'}", _HINT)
+        errors = shown.stderr.decode("utf-8", "replace").strip().splitlines()
+        fail(f"{revision}:{file} cannot be read: {errors[0] if errors else 'git failed'}", _HINT)
     with TemporaryDirectory() as folder:
         path = Path(folder) / Path(file).name
         path.write_bytes(shown.stdout)

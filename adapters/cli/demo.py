@@ -94,9 +94,9 @@ def demo(
             result = str(tools.call(call))
             console.print(Text.assemble(("result   ", "bold"), result))
             if not is_noise:
-                said = Message("tool", result, tool_call_id=call.id, name=call.name)
+                tool_message = Message("tool", result, tool_call_id=call.id, name=call.name)
                 text = loaded.generate(
-                    [Message("user", prompt), answer, said],
+                    [Message("user", prompt), answer, tool_message],
                     tools=tools,
                     tool_choice="none",
                     temperature=params.temperature,

@@ -127,7 +127,7 @@ def _show_options(others: dict[str, str]) -> None:
     """Print with which options a valid text would match."""
     console = make_console()
     if others:
-        said = " ".join(f"--{name} {word}" for name, word in others.items())
-        console.print(f"         It matches with {said}.", style="dim", markup=False)
+        options = " ".join(f"--{name} {word}" for name, word in others.items())
+        console.print(f"         It matches with {options}.", style="dim", markup=False)
     else:
         console.print("         See what `toolgrammar check` says is left out.", style="dim", markup=False)

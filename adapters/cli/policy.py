@@ -91,12 +91,12 @@ def _show(rows: Any, answer: Any) -> None:
         name = Text.assemble((f"{row.tool}{row.argument}", "bold"), "  ", (" and ".join(row.sources), colour))
         to.print(name)
     if answer is not None:
-        said = "cannot be written in any conversation"
+        verdict = "cannot be written in any conversation"
         if answer.call is not None:
-            said = f"can be written: {answer.call}"
+            verdict = f"can be written: {answer.call}"
         elif answer.undecided is not None:
-            said = f"is not decided: {answer.undecided}"
-        to.print(Text(f"a call of --never {said}", "bold"))
+            verdict = f"is not decided: {answer.undecided}"
+        to.print(Text(f"a call of --never {verdict}", "bold"))
 
 
 add(

@@ -233,11 +233,11 @@ class Prober:
 
     async def _choice(self, choice: str) -> tuple[Outcome, str]:
         named = choice not in ("required", "none")
-        asked: Any = {"type": "function", "function": {"name": choice}} if named else choice
+        tool_choice: Any = {"type": "function", "function": {"name": choice}} if named else choice
         prompt = (
             "What is the weather in Oslo? Use the tool weather." if choice != "required" else "Say hello. Use no tool."
         )
-        answer, _ = await self._ask(prompt, tools=[_WEATHER, _TIME], tool_choice=asked)
+        answer, _ = await self._ask(prompt, tools=[_WEATHER, _TIME], tool_choice=tool_choice)
         names = [call.name for call in answer.calls]
         if choice == "none":
             return ("ignored", f"it called {names[0]}") if names else ("works", "no call")
@@ -318,8 +318,8 @@ class Prober:
     async def _keyword(self, keyword: str) -> tuple[Outcome, str]:
         member, forbidden = _KEYWORDS[keyword]
         schema = _object("value", member)
-        said = json.dumps({"value": forbidden})
-        answer, _ = await self._ask(f"Answer with exactly this JSON and nothing else: {said}", **_json_schema(schema))
+        wrong = json.dumps({"value": forbidden})
+        answer, _ = await self._ask(f"Answer with exactly this JSON and nothing else: {wrong}", **_json_schema(schema))
         return self._judged(answer.text, schema, answer)
 
     async def _guided(self) -> tuple[Outcome, str]:

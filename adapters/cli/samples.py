@@ -43,10 +43,10 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
     for _ in range(count):
         for _ in range(ATTEMPTS if 0 < len(text) < MAX_SIZE else 0):
             try:
-                asked = Grammar.from_json_schema(
+                fuller = Grammar.from_json_schema(
                     _fuller(source.document, draw, unsatisfiable), additional_properties=False
                 )
-                sample = random_text(asked, draw, length)
+                sample = random_text(fuller, draw, length)
             except ToolGrammarError:
                 continue
             if grammar.matches(sample):  # not so where more members make a condition true

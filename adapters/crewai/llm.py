@@ -261,20 +261,20 @@ class _Turn:
         forced = self.response_model is None and is_forced_to_answer(conversation)
         if forced and not tools:
             tools = called_tools(conversation)
-        asked: Any = llm.tool_choice
+        choice: Any = llm.tool_choice
         if forced or not tools:
-            asked = "none"
+            choice = "none"
         elif self.functions:
-            asked = "required"  # what CrewAI reads is the function's result
-        elif asked == "required_first":
-            asked = "auto" if is_answered(conversation) else "required"
+            choice = "required"  # what CrewAI reads is the function's result
+        elif choice == "required_first":
+            choice = "auto" if is_answered(conversation) else "required"
         self.answer_model = self.response_model
         if tools and self.answer_model is None and not self.functions:
             self.answer_model = answer_model(agent, task)
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
-        if (tools and asked != "none") or schema is not None or self.in_text:
+        if (tools and choice != "none") or schema is not None or self.in_text:
             params = replace(params, grammar=None)
-        params = llm._loaded.with_tools(params, tools, asked, schema)
+        params = llm._loaded.with_tools(params, tools, choice, schema)
         if self.in_text:
             form: Any = React(tuple(params.stop))
             params = replace(params, tool_format=form)
@@ -282,8 +282,8 @@ class _Turn:
         self.params = replace(params, parallel_tool_calls=several)
         # In text, CrewAI reads the answer itself.
         check = None if self.in_text else _shared.validators_of(self.answer_model)
-        self.asked = _shared.Request(llm._loaded.model(), conversation, self.params, check)
-        return self.asked
+        self.sent = _shared.Request(llm._loaded.model(), conversation, self.params, check)
+        return self.sent
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""
@@ -308,7 +308,7 @@ class _Turn:
         """Return the answer in CrewAI's form."""
         usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
-        usage |= self.asked.details(generation)  # the one open place that CrewAI's event of an answer has
+        usage |= self.sent.details(generation)  # the one open place that CrewAI's event of an answer has
         calls = generation.tool_calls
         if calls and self.functions and calls[0].name in self.functions:
             _shared.require_executable(calls[0])

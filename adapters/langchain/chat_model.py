@@ -195,8 +195,8 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             if tools := kwargs.get("tools"):
                 key["tools"] = translation.openai_tools(tools)
         # The validators of a class are no part of its schema, and classes of equal schemas may differ in them.
-        if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
-            key["validators"] = f"{asked.__module__}.{asked.__qualname__}"
+        if isinstance(answer_type := kwargs.get("response_format") or kwargs.get("output_type"), type):
+            key["validators"] = f"{answer_type.__module__}.{answer_type.__qualname__}"
         if (grammar := kwargs.get("grammar", shape.grammar)) is not None:
             key["grammar"] = hash(Grammar.from_any(grammar))
         if kwargs.get("output_type") is not None:
@@ -231,8 +231,8 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         For a model on a server it is an estimate from the bytes.
         """
         with _shared.translated(translation.errors):
-            told = translation.tools_at_the_end(messages, translation.openai_tools(tools or ()))
-            tool_set = self.loaded.tools(told)
+            all_tools = translation.tools_at_the_end(messages, translation.openai_tools(tools or ()))
+            tool_set = self.loaded.tools(all_tools)
             mode: Any = self.tools_in_prompt or "schemas"
             return _shared.count_tokens(self.loaded.model(), translation.to_messages(messages), tool_set, mode)
 
@@ -374,12 +374,12 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
         tools = translation.tools_at_the_end(messages, translation.openai_tools(kwargs.get("tools") or ()))
-        asked = kwargs.get("response_format")
-        schema = translation.response_schema(asked)
+        response_format = kwargs.get("response_format")
+        schema = translation.response_schema(response_format)
         shape = kwargs.get("output_type")
         params = self.loaded.with_tools(params, tools, kwargs.get("tool_choice"), schema, shape)
         allow_cut = bool(kwargs.get("allow_cut"))
-        validators = _shared.validators_of(asked or shape, must_pass=not allow_cut)
+        validators = _shared.validators_of(response_format or shape, must_pass=not allow_cut)
         if (answer := kwargs.get("answer_class")) is not None:
             validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
         model, conversation = self.loaded.model(kwargs.get("model")), translation.to_messages(messages)
@@ -459,11 +459,11 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
                 chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)
                 with request.stream() as events:
                     for event in events:
-                        seen = _checked(request, chunks, event)
+                        new_chunks = _checked(request, chunks, event)
                         if run_manager:
-                            for chunk in seen:
+                            for chunk in new_chunks:
                                 run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                        yield from blocks.of(event, seen)
+                        yield from blocks.of(event, new_chunks)
 
         async def _astream_chat_model_events(
             self,
@@ -477,11 +477,11 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
                 chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)
                 async with request.astream() as events:
                     async for event in events:
-                        seen = _checked(request, chunks, event)
+                        new_chunks = _checked(request, chunks, event)
                         if run_manager:
-                            for chunk in seen:
+                            for chunk in new_chunks:
                                 await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-                        for one in blocks.of(event, seen):
+                        for one in blocks.of(event, new_chunks):
                             yield one
 
 

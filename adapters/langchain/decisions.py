@@ -104,14 +104,14 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
 
     def _classify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
         with _shared.translated(translation.errors):
-            asked = {name: _question(name, one) for name, one in questions.items()}
-            decided = self.loaded.model().decide(_state(state), asked, **self._settings())
+            converted = {name: _question(name, one) for name, one in questions.items()}
+            decided = self.loaded.model().decide(_state(state), converted, **self._settings())
         return self._response(questions, decided)
 
     async def _aclassify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
         with _shared.translated(translation.errors):
-            asked = {name: _question(name, one) for name, one in questions.items()}
-            decided = await self.loaded.model().adecide(_state(state), asked, **self._settings())
+            converted = {name: _question(name, one) for name, one in questions.items()}
+            decided = await self.loaded.model().adecide(_state(state), converted, **self._settings())
         return self._response(questions, decided)
 
     def _response(self, questions: Mapping[str, Any], decided: Mapping[str, Decision]) -> ClassifierResponse:

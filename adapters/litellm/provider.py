@@ -174,12 +174,12 @@ def _facts(model: Model) -> dict[str, Any]:
 
 def _body(model: str, messages: list[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request of a chat completion."""
-    asked = {name: value for name, value in options["optional_params"].items() if name not in _ITS_OWN}
+    fields = {name: value for name, value in options["optional_params"].items() if name not in _ITS_OWN}
     if litellm.drop_params or (options.get("litellm_params") or {}).get("drop_params"):
-        asked = {name: value for name, value in asked.items() if name not in _UNSUPPORTED}
-    more = asked.pop("extra_body", None) or {}
+        fields = {name: value for name, value in fields.items() if name not in _UNSUPPORTED}
+    more = fields.pop("extra_body", None) or {}
     plain = [message if isinstance(message, dict) else message.model_dump(exclude_none=True) for message in messages]
-    return {"model": model, "messages": plain, **asked, **more}
+    return {"model": model, "messages": plain, **fields, **more}
 
 
 def _streamed(body: dict[str, Any]) -> dict[str, Any]:
@@ -198,9 +198,9 @@ def _response(model: str, answer: httpx.Response, empty: Any) -> Any:
 
 def _error(model: str, status: int, body: Mapping[str, Any]) -> Any:
     """Return an error of the application as LiteLLM's own."""
-    told = body["error"]
-    words = {"message": told["message"], "model": model, "llm_provider": PROVIDER}
-    if told.get("code") == "context_length_exceeded":
+    error = body["error"]
+    words = {"message": error["message"], "model": model, "llm_provider": PROVIDER}
+    if error.get("code") == "context_length_exceeded":
         return litellm.ContextWindowExceededError(**words)
     kinds = {
         400: litellm.BadRequestError,

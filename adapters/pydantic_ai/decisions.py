@@ -104,9 +104,9 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         with translated(self.model_name):
             if request.images:
                 raise ModelError("the request has images", hint="send text and JSON only")
-            asked = {name: _question(one) for name, one in request.questions.items()}
+            questions = {name: _question(one) for name, one in request.questions.items()}
             decided = await self._loaded.model().adecide(
-                request.state, asked, orders=self._orders, prior=self._prior, timeout=settings.get("timeout")
+                request.state, questions, orders=self._orders, prior=self._prior, timeout=settings.get("timeout")
             )
         return DecisionResponse(
             answers={name: _answer(request.questions[name], one) for name, one in decided.items()},

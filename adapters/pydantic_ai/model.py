@@ -177,8 +177,8 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
         if not isinstance(choice, str):
             choice, allowed = choice
             shown = {name: tool for name, tool in shown.items() if name in allowed}
-        asked = parameters.output_object
-        schema = None if asked is None or not parameters.allow_text_output else _shared.closed(asked.json_schema)
+        output = parameters.output_object
+        schema = None if output is None or not parameters.allow_text_output else _shared.closed(output.json_schema)
         params = self._loaded.with_tools(params, [*map(to_tool, shown.values())], choice, schema)
         conversation = instructed(to_messages(messages), self._get_instruction_parts(messages, parameters))
         return _shared.Request(self._loaded.model(), conversation, params), parameters

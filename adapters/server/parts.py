@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from toolgrammar.core.basics import memoised_if_short
@@ -115,22 +115,22 @@ def own_options(fields: Fields) -> dict[str, Any]:
     return {} if own is None else own.of(*OWN)
 
 
-def tools_of(fields: Fields, model: Model, custom: Collection[str] | set[str] = ()) -> list[dict[str, Any]]:
+def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> list[dict[str, Any]]:
     """Return tools of OpenAI's chat completions, in one form and each once.
 
     Args:
         fields: the request.
         model: the model.
-        custom: is given the names of custom tools.
+        custom: gets the names of custom tools; None: the protocol has none.
 
     Raises:
         RequestError: two of one name differ, or one has no schema that can be read.
     """
     tools = []
     for tool in fields["tools"]:
-        made = custom_tool if tool.kind == "custom" else function_tool
-        tools.append(made(tool[tool.kind], deferred=is_deferred(tool, model)))
-        if tool.kind == "custom" and isinstance(custom, set):
+        make = custom_tool if tool.kind == "custom" else function_tool
+        tools.append(make(tool[tool.kind], deferred=is_deferred(tool, model)))
+        if tool.kind == "custom" and custom is not None:
             custom.add(_shared.tool_name(tools[-1]))
     return distinct(tools)
 

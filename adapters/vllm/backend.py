@@ -228,13 +228,13 @@ class BatchFill(Executor):
 
     @classmethod
     def install(cls, manager: Any) -> None:
-        """Let a manager fill its batches so; done once, however often it is called."""
+        """Let a manager hand all rows of a batch to this executor at once; done once, however often it is called."""
         before = getattr(manager, "executor_for_fillmask", None)
         if isinstance(before, cls) or not hasattr(manager, "fill_bitmask_parallel_threshold"):
             return
         manager.executor_for_fillmask = cls(manager)
         manager.fill_bitmask_parallel_batch_size = sys.maxsize
-        manager.fill_bitmask_parallel_threshold = 1  # one row is filled where it stands
+        manager.fill_bitmask_parallel_threshold = 1  # a single row vLLM fills itself
         if before is not None:
             before.shutdown(wait=False)
 

@@ -187,11 +187,12 @@ def _wrap_manager() -> None:
 
     @wraps(accept)
     def without_the_end(manager: Any, request: Any, new_token_ids: list[int]) -> bool:
-        taken: bool = accept(manager, request, new_token_ids)
-        asked = request.structured_output_request if request.use_structured_output else None
-        if getattr(None if asked is None else asked.grammar, "hides_end", False) and request.num_output_tokens > 1:
+        is_accepted: bool = accept(manager, request, new_token_ids)
+        structured = request.structured_output_request if request.use_structured_output else None
+        grammar = None if structured is None else structured.grammar
+        if getattr(grammar, "hides_end", False) and request.num_output_tokens > 1:
             new_token_ids.pop()  # vLLM sends this very list
-        return taken
+        return is_accepted
 
     StructuredOutputManager._create_grammar = with_request
     StructuredOutputManager.accept_tokens = without_the_end

@@ -56,10 +56,10 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         _shared.require_no_policy(getattr(request, "model_extra", None))
         if not self._tools or request.tool_choice == "none":
             return request
-        given = request.extract_structured_outputs()
-        if given is None or given.grammar is None or not is_envelope(given.grammar):
-            schema = None if given is None else {"type": "object"} if given.json_object else given.json
-            if given is not None and schema is None:
+        structured = request.extract_structured_outputs()
+        if structured is None or structured.grammar is None or not is_envelope(structured.grammar):
+            schema = None if structured is None else {"type": "object"} if structured.json_object else structured.json
+            if structured is not None and schema is None:
                 raise ValueError("with tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
             choice = request.tool_choice
             choice = choice if choice is None or isinstance(choice, str) else choice.model_dump()
@@ -72,14 +72,14 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
                 )
             except ToolGrammarError as error:
                 raise ValueError(str(error)) from error
-            asked = envelope(
+            text = envelope(
                 tools,
                 tool_choice=choice,
                 parallel_tool_calls=request.parallel_tool_calls is not False,
                 format=self.format,
                 response_schema=schema,
             )
-            request.structured_outputs = StructuredOutputsParams(grammar=asked)
+            request.structured_outputs = StructuredOutputsParams(grammar=text)
         if hasattr(request, "response_format"):
             request.response_format = None
         # Markers of calls may be control tokens; and a stop string may stand in the arguments of a call.
@@ -217,9 +217,9 @@ def openai_tool(tool: Any) -> dict[str, Any]:
     if given.get("type") != "function":
         raise ValueError(f"a tool of the type {given.get('type')!r}: only functions are supported")
     function = given.get("function", given)
-    kept = {name: function[name] for name in ("name", "description", "parameters") if name in function}
+    known = {name: function[name] for name in ("name", "description", "parameters") if name in function}
     try:
-        return _shared.openai_tool(kept)
+        return _shared.openai_tool(known)
     except ToolGrammarError as error:
         raise ValueError(str(error)) from error
 

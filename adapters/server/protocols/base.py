@@ -47,10 +47,10 @@ class ParsedRequest:
 
     def params_of(self, index: int) -> GenerateParams:
         """Return the options of one of several answers: those to one prompt have seeds of their own."""
-        each = self.answers // max(1, len(self.texts))
+        per_prompt = self.answers // max(1, len(self.texts))
         seed = self.params.seed
-        prefix = self.texts[index // each] if self.texts else self.params.prefix
-        return replace(self.params, seed=seed if seed is None else seed + index % each, prefix=prefix)
+        prefix = self.texts[index // per_prompt] if self.texts else self.params.prefix
+        return replace(self.params, seed=seed if seed is None else seed + index % per_prompt, prefix=prefix)
 
 
 class StreamWriter(ABC):

@@ -146,8 +146,8 @@ def _head(parsed: ParsedRequest) -> dict[str, Any]:
 
 def _usage(parsed: ParsedRequest, counts: Sequence[Usage]) -> dict[str, Any]:
     """Return the counts of all answers; a prompt with several answers counts once."""
-    each = parsed.answers // len(parsed.texts)
-    prompts = [openai_form.total(counts[first : first + each]) for first in range(0, len(counts), each)]
+    per_prompt = parsed.answers // len(parsed.texts)
+    prompts = [openai_form.total(counts[first : first + per_prompt]) for first in range(0, len(counts), per_prompt)]
     return openai_form.usage(sum(prompts, Usage()))
 
 

@@ -162,8 +162,8 @@ class Chat(Protocol):
             message["tool_calls"] = calls
         cut = _shared.cut_places(answer.message, answer.cut)
         end = _end(parsed, answer.finish_reason, answer, cut)
-        told = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text)
-        return {**_head(parsed), **self.in_response(message), **({} if told is None else {"logprobs": told}), **end}
+        tokens = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text)
+        return {**_head(parsed), **self.in_response(message), **({} if tokens is None else {"logprobs": tokens}), **end}
 
     @staticmethod
     def in_response(message: dict[str, Any]) -> dict[str, Any]:

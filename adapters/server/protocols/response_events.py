@@ -130,9 +130,9 @@ class Events(StreamWriter):
         self._parsed = parsed
         self._keep = keep
         self._head = head_of(parsed)
-        self._built = MessageBuilder()
-        self._output: list[dict[str, Any]] = []
-        self._number = -1
+        self._built = MessageBuilder()  # the message so far, to be kept
+        self._output: list[dict[str, Any]] = []  # the items that have ended
+        self._number = -1  # of the last event
         self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
         self._logprobs: list[dict[str, Any]] = []  # of the open item
         self._kind = ""  # of the open item

@@ -251,14 +251,14 @@ class Responses(Protocol):
         (answer,) = answers
         head = head_of(parsed)
         held = held_names(parsed)
-        told = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text) or []
+        tokens = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, parsed.details["seals"]
         is_cut = answer.finish_reason == "length" and not answer.tool_calls
         last = "incomplete" if is_cut else "completed"
         status = "completed" if answer.text else last
         output = [
             *([reasoning_item(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
-            *([text_item(openai_form.new_id("msg_"), answer.text, last, told)] if answer.text else []),
+            *([text_item(openai_form.new_id("msg_"), answer.text, last, tokens)] if answer.text else []),
             *(
                 call_item(openai_form.new_id("fc_"), call, parsed.details)
                 for call in answer.tool_calls
