@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from ..basics.annotated import with_keyword
 from ..dependent.live import KEYWORD, LONGEST
-from ..errors import InvalidSchemaError
+from ..errors import InvalidSchemaError, LimitError
 from ..json import escape
 from ..schema.read.live import has_values
 
@@ -136,6 +136,9 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
     Args:
         schema: a JSON Schema in which ``x-values`` may be a callable, a `Values`, or the name of one (`Values.name`).
             It is not changed.
+
+    Raises:
+        LimitError: it is nested too deeply.
     """
     if not has_values(schema):
         return schema, {}
@@ -159,7 +162,10 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
             mark = {**_fields(mark), "source": name}
         return {**made, KEYWORD: mark}
 
-    return named(schema, "#"), sources
+    try:
+        return named(schema, "#"), sources
+    except RecursionError:
+        raise LimitError("the schema is nested too deeply", hint="flatten it with $ref") from None
 
 
 def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:

@@ -141,6 +141,18 @@ def test_names_are_those_of_schemas(name: str, keyword: str) -> None:
             named.bound(schema)
 
 
+@pytest.mark.parametrize("levels", [151, 300, 400])
+def test_names_in_a_deep_schema(http: Callable[..., httpx.Client], levels: int) -> None:
+    """It is refused as one without names is."""
+    schema: dict[str, Any] = {"type": "string", "x-values": "tickets"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    client = http({"m": wishing({})}, values=VALUES)
+    path, body, _ = PROTOCOLS["chat completions"]
+    response = client.post(path, json={"model": "m", **body(schema)})
+    assert response.status_code == 400 and "nested" in response.text
+
+
 def test_a_server_without_values(http: Callable[..., httpx.Client]) -> None:
     """The error says who gives them."""
     client = http({"m": wishing({})})
