@@ -99,7 +99,7 @@ def parse(pattern: str, bound: Bound = "exact") -> Regex:
             part matches is too long for any model.
     """
     text = _join_surrogates(pattern)
-    parser = _Parser(text)
+    parser = PatternParser(text)
     try:
         return parser.parse()
     except UnsupportedPatternError as error:
@@ -119,7 +119,7 @@ def parse_with_groups(pattern: str) -> Regex:
         PatternError: the pattern is malformed, or is written in another dialect.
         LimitError: see `parse`.
     """
-    return _Parser(_join_surrogates(pattern), captures=True).parse()
+    return PatternParser(_join_surrogates(pattern), captures=True).parse()
 
 
 def _join_surrogates(pattern: str) -> str:
@@ -179,13 +179,22 @@ def literal(character: str) -> Chars:
     return Chars(CharSet.of(character))
 
 
-class _Parser:
+class PatternParser:
     """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion.
 
     Args:
         text: the pattern.
         captures: keep groups and references as nodes; else groups are transparent, and references refused.
+
+    Attributes:
+        terminators: the line terminators of the dialect.
+        dot: the dot without the flag ``s``.
+        counts: a count in braces.
     """
+
+    terminators = LINE_TERMINATOR
+    dot = _DOT
+    counts = _QUANTIFIER
 
     def __init__(self, text: str, captures: bool = False) -> None:
         self.text = text
@@ -199,12 +208,15 @@ class _Parser:
         self.groups = [Group(0)]
 
     def refuse(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
+        """Raise the error for what is well-formed and not supported."""
         raise UnsupportedPatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
 
     def fail(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
+        """Raise the error for what is malformed."""
         raise PatternError(message, hint=hint, place=Place(offset=self.offset if offset is None else offset))
 
     def limit(self, message: str, hint: str) -> NoReturn:
+        """Raise the error for what is too large."""
         raise LimitError(message, hint=hint, place=Place(offset=self.offset))
 
     def add(self, node: Regex, least: int = 0, *, repeatable: bool = True) -> None:
@@ -248,18 +260,21 @@ class _Parser:
             elif character == "\\":
                 self.atom_escape()
             else:
-                self.offset += 1
-                if character in "^$":
-                    plain = Start() if character == "^" else End()
-                    anchor = line_anchor(character, LINE_TERMINATOR) if "m" in self.flags else plain
-                    self.add(anchor, repeatable=False)
-                elif character == ".":
-                    self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT, 1)
-                else:
-                    self.add(Chars(self.folded(CharSet.of(character))) if self.flags else literal(character), 1)
+                self.plain(character)
         if len(self.groups) > 1:
             self.fail("this group is never closed", r"add ), or write \( for the character", self.groups[-1].offset)
         return self.groups[0].close()
+
+    def plain(self, character: str) -> None:
+        """Read an anchor, the dot, or a character that stands for itself."""
+        self.offset += 1
+        if character in "^$":
+            anchor = Start() if character == "^" else End()
+            self.add(line_anchor(character, self.terminators) if "m" in self.flags else anchor, repeatable=False)
+        elif character == ".":
+            self.add(Chars(CharSet.full()) if "s" in self.flags else self.dot, 1)
+        else:
+            self.add(Chars(self.folded(CharSet.of(character))) if self.flags else literal(character), 1)
 
     def folded(self, charset: CharSet) -> CharSet:
         """Return the characters with their partners of the other case, under the flag ``i``."""
@@ -328,21 +343,14 @@ class _Parser:
     # -- repetition ------------------------------------------------------------------------------------------------
 
     def quantifier(self) -> None:
-        """Read a repetition and apply it to the last item. Lazy ones match the same strings, so laziness is dropped. A
-        brace that looks like no count is a character."""
+        """Read a repetition and apply it to the last item."""
         start, text = self.offset, self.text
         least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
         end = start + 1
         if text[start] == "{":
-            counts = _QUANTIFIER.match(text, start)
+            counts = self.counts.match(text, start)
             if counts is None:
-                if _LOOKS_LIKE_QUANTIFIER.match(text, start):
-                    self.fail(
-                        "the count after { is not a valid one in ECMA-262",
-                        r"write {n}, {n,} or {n,m} without spaces, with 0 for no lower end; \{ for the character",
-                    )
-                self.offset += 1
-                self.add(Chars(CharSet.of("{")), 1)
+                self.no_count()
                 return
             end = counts.end()
             least = self.count(counts[1])
@@ -350,17 +358,30 @@ class _Parser:
             if most is not None and most < least:
                 self.fail("the counts of this repetition are out of order", f"write {{{most},{least}}}")
         group = self.groups[-1]
-        if not group.repeatable:
-            self.fail("nothing to repeat", f"write \\{text[start]} for the character itself")
-        if text.startswith("?", end):  # Lazy: finds another match first, but accepts the same strings.
-            end += 1
-        elif text.startswith("+", end):
-            self.refuse("possessive repetition is not supported", "drop the second + if it matches the same", end)
-        self.offset = end
+        self.check_repeatable(group, end)
+        self.offset = end + text.startswith("?", end)  # lazy: another match is found first, of the same strings
         group.least -= group.last
         self.add(Repeat(group.items.pop(), least, most), group.last * least, repeatable=False)
 
+    def no_count(self) -> None:
+        """Read a brace before no count: a character, if it does not look like one."""
+        if _LOOKS_LIKE_QUANTIFIER.match(self.text, self.offset):
+            self.fail(
+                "the count after { is not a valid one in ECMA-262",
+                r"write {n}, {n,} or {n,m} without spaces, with 0 for no lower end; \{ for the character",
+            )
+        self.offset += 1
+        self.add(Chars(CharSet.of("{")), 1)
+
+    def check_repeatable(self, group: Group, end: int) -> None:
+        """Refuse a repetition of nothing, and a possessive one; ``end`` is the offset after it."""
+        if not group.repeatable:
+            self.fail("nothing to repeat", f"write \\{self.text[self.offset]} for the character itself")
+        if self.text.startswith("+", end):
+            self.refuse("possessive repetition is not supported", "drop the second + if it matches the same", end)
+
     def count(self, digits: str) -> int:
+        """Return a count of repetitions."""
         # Compare lengths first: int() refuses very long strings with an error of its own.
         significant = digits.lstrip("0") or "0"
         if len(significant) > len(str(MAX_REPEAT)) or int(significant) > MAX_REPEAT:
@@ -401,6 +422,7 @@ class _Parser:
         self.refuse_reference(start)
 
     def refuse_reference(self, start: int) -> NoReturn:
+        """Raise the error for a back-reference."""
         self.refuse(
             "back-references are not regular",
             f"replace it with a copy of the group, or refer to a group of at most {MAX_WORDS} words that is neither "

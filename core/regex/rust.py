@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
-from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import loose_property
-from .parser import MAX_NESTING, MAX_REPEAT, Group
-from .syntax import Chars, End, Regex, Repeat, Start, boundary, line_anchor
+from .parser import MAX_NESTING, Group, PatternParser
+from .syntax import Chars, End, Regex, Start, boundary
 
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")
 _NAMED = re.compile(r"\(\?P?<([A-Za-z_\u0080-\U0010ffff][\w.\[\]]*)>")
@@ -68,68 +66,28 @@ def parse(pattern: str) -> Regex:
     return _Parser(pattern).parse()
 
 
-class _Parser:
-    """One pass with an explicit stack of open groups."""
+class _Parser(PatternParser):
+    """Parser of ECMA-262, with what Rust reads in another way."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.offset = 0
-        self.flags: frozenset[str] = frozenset()
-        self.groups = [Group(0)]
+    terminators = _NEWLINE
+    dot = Chars(~_NEWLINE)
+    counts = _COUNTS
 
-    def fail(self, message: str, hint: str = "write a regular expression that Pydantic takes") -> NoReturn:
-        raise PatternError(f"{message} in {self.text!r}", hint=hint, place=Place(offset=self.offset))
+    def fail(
+        self, message: str, hint: str = "write a regular expression that Pydantic takes", offset: int | None = None
+    ) -> NoReturn:
+        super().fail(f"{message} in {self.text!r}", hint, offset)
 
-    def unsupported(self, message: str, hint: str) -> NoReturn:
-        raise UnsupportedPatternError(f"{message} in {self.text!r}", hint=hint, place=Place(offset=self.offset))
+    def refuse(self, message: str, hint: str, offset: int | None = None) -> NoReturn:
+        super().refuse(f"{message} in {self.text!r}", hint, offset)
 
-    def add(self, node: Regex) -> None:
-        self.groups[-1].items.append(node)
-
-    def chars(self, charset: CharSet) -> Regex:
-        return Chars(fold(charset) if "i" in self.flags else charset)
-
-    def parse(self) -> Regex:
-        """Return the tree of the pattern. Each turn reads one part at ``offset`` and adds it to the innermost open
-        group."""
-        text = self.text
-        while self.offset < len(text):
-            character = text[self.offset]
-            if "x" in self.flags and (character.isspace() or character == "#"):
-                self.skip()
-            elif character == "(":
-                self.open_group()
-            elif character == ")":
-                if len(self.groups) == 1:
-                    self.fail("unmatched closing parenthesis")
-                closed = self.groups.pop()
-                self.flags = closed.flags
-                self.offset += 1
-                self.add(closed.close())
-            elif character == "|":
-                self.groups[-1].close_alternative()
-                self.offset += 1
-            elif character in "*+?{":
-                self.repetition()
-            elif character == "[":
-                self.add(Chars(self.character_class(0)))
-            elif character == "\\":
-                self.escape()
-            else:
-                self.offset += 1
-                self.add(self.plain(character))
-        if len(self.groups) > 1:
-            self.fail("a group is never closed")
-        return self.groups[0].close()
-
-    def plain(self, character: str) -> Regex:
-        if character in "^$" and "m" in self.flags:
-            return line_anchor(character, _NEWLINE)
-        if character in "^$":
-            return Start() if character == "^" else End()
-        if character == ".":
-            return Chars(CharSet.full() if "s" in self.flags else ~_NEWLINE)
-        return self.chars(CharSet.of(character))
+    def plain(self, character: str) -> None:
+        """Read an anchor, the dot, or a character that stands for itself; under the flag ``x``, white space and
+        comments are skipped."""
+        if "x" in self.flags and (character.isspace() or character == "#"):
+            self.skip()
+        else:
+            super().plain(character)
 
     def skip(self) -> None:
         """Skip white space or a comment, under the flag ``x``."""
@@ -146,7 +104,7 @@ class _Parser:
         the group around them."""
         start, text = self.offset, self.text
         if len(self.groups) > MAX_NESTING:
-            raise LimitError(f"groups are nested more than {MAX_NESTING} deep", hint="flatten the pattern")
+            self.limit(f"groups are nested more than {MAX_NESTING} deep", "flatten the pattern")
         flags = self.flags
         if not text.startswith("(?", start):
             self.offset += 1
@@ -165,40 +123,23 @@ class _Parser:
         """Return the flags after some are set, and some are cleared; ``U`` and ``u`` change nothing that is read."""
         for letter in on + off:
             if letter not in "imsxUu" or (letter == "u" and letter in off):
-                self.unsupported(f"the flag {letter!r} is not supported", "leave it out")
+                self.refuse(f"the flag {letter!r} is not supported", "leave it out")
         return (self.flags | set(on)) - set(off)
 
     # -- repetition ------------------------------------------------------------------------------------------------
 
-    def repetition(self) -> None:
-        """Read a repetition and apply it to the last item. Unlike ECMA-262, a repetition may be repeated, and a brace
-        that is no count is an error."""
-        text, start = self.text, self.offset
-        items = self.groups[-1].items
-        if not items:
-            self.fail("nothing to repeat")
-        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
-        end = start + 1
-        if text[start] == "{":
-            counts = _COUNTS.match(text, start)
-            if counts is None:
-                self.fail("a count is malformed", r"write {n}, {n,} or {n,m}, or \{ for the character itself")
-            end = counts.end()
-            least = self.count(counts[1])
-            most = least if counts[2] is None else self.count(counts[3]) if counts[3] else None
-            if most is not None and most < least:
-                self.fail("the counts of a repetition are out of order")
-        self.offset = end + text.startswith("?", end)  # lazy: another match first, of the same strings
-        items[-1] = Repeat(items[-1], least, most)
+    def no_count(self) -> None:
+        """Refuse a brace before no count."""
+        self.fail("a count is malformed", r"write {n}, {n,} or {n,m}, or \{ for the character itself")
 
-    def count(self, digits: str) -> int:
-        if len(digits) > 9 or int(digits) > MAX_REPEAT:
-            raise LimitError(f"a repetition count is above {MAX_REPEAT:,}", hint="use a smaller count, or no upper end")
-        return int(digits)
+    def check_repeatable(self, group: Group, end: int) -> None:
+        """Refuse a repetition of nothing; unlike in ECMA-262, a repetition may be repeated."""
+        if not group.items:
+            self.fail("nothing to repeat")
 
     # -- escapes ---------------------------------------------------------------------------------------------------
 
-    def escape(self) -> None:
+    def atom_escape(self) -> None:
         """Read an escape outside of a class, an assertion or characters."""
         letter = self.text[self.offset + 1 : self.offset + 2]
         if letter in ("A", "z"):
@@ -206,13 +147,14 @@ class _Parser:
             self.add(Start() if letter == "A" else End())
         elif letter in ("b", "B"):
             if self.text.startswith(r"\b{", self.offset):
-                self.unsupported(r"assertions like \b{start} are not supported", r"write \b")
+                self.refuse(r"assertions like \b{start} are not supported", r"write \b")
             self.offset += 2
             self.add(boundary(perl_class("w"), negated=letter == "B"))
         elif letter in ("<", ">"):
-            self.unsupported(rf"the assertion \{letter} is not supported", r"write \b")
+            self.refuse(rf"the assertion \{letter} is not supported", r"write \b")
         else:
-            self.add(Chars(self.class_escape()) if letter in "dDsSwWpP" and letter else self.chars(self.literal()))
+            is_class = letter != "" and letter in "dDsSwWpP"
+            self.add(Chars(self.class_escape() if is_class else self.folded(self.literal())), 1)
 
     def class_escape(self) -> CharSet:
         r"""Read ``\d``, ``\p{...}`` and their like."""
@@ -228,8 +170,7 @@ class _Parser:
                 self.fail("unknown character property")
             self.offset = named.end()
             charset = property_
-        if "i" in self.flags:
-            charset = fold(charset)
+        charset = self.folded(charset)
         return ~charset if negated else charset
 
     def literal(self) -> CharSet:
@@ -253,12 +194,12 @@ class _Parser:
 
     # -- classes ---------------------------------------------------------------------------------------------------
 
-    def character_class(self, depth: int) -> CharSet:
+    def character_class(self, depth: int = 0) -> CharSet:
         """Read a class in brackets; return its characters. Classes nest, and ``&&``, ``--`` and ``~~`` combine all
         members before them with those after them, from left to right. ``depth`` is the number of classes around it."""
         start, text = self.offset, self.text
         if depth > MAX_NESTING:
-            raise LimitError(f"classes are nested more than {MAX_NESTING} deep", hint="flatten the pattern")
+            self.limit(f"classes are nested more than {MAX_NESTING} deep", "flatten the pattern")
         self.offset += 1
         self.skip_inside()
         negated = text.startswith("^", self.offset)
@@ -287,7 +228,7 @@ class _Parser:
             posix = _POSIX.match(text, self.offset)
             if posix is not None and posix[2] in _POSIX_CLASSES:
                 self.offset = posix.end()
-                charset = fold(_POSIX_CLASSES[posix[2]]) if "i" in self.flags else _POSIX_CLASSES[posix[2]]
+                charset = self.folded(_POSIX_CLASSES[posix[2]])
                 current = current | (~charset if posix[1] else charset)
             elif here == "[":
                 current = current | self.character_class(depth + 1)
@@ -309,7 +250,7 @@ class _Parser:
         self.skip_inside()
         after = text[self.offset + 1 : self.offset + 2]
         if not text.startswith("-", self.offset) or after in ("", "]", "-"):
-            return fold(low) if "i" in self.flags else low
+            return self.folded(low)
         self.offset += 1
         self.skip_inside()
         end = text[self.offset : self.offset + 2]
@@ -318,8 +259,7 @@ class _Parser:
         high = self.class_character()
         if low.first > high.first:
             self.fail("the ends of a range are out of order")
-        charset = CharSet([(low.first, high.first)])
-        return fold(charset) if "i" in self.flags else charset
+        return self.folded(CharSet([(low.first, high.first)]))
 
     def class_character(self) -> CharSet:
         if self.text[self.offset] == "\\":
