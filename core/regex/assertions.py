@@ -563,9 +563,12 @@ class _AssertionCompiler:
             return self.equations.variable((number, left, past), body) if is_long else body()
 
         def some_more(left: int) -> Callable[[Past], int]:
+            """Return the continuation where ``left`` rounds are left, all optional: the rest, or one more round."""
             return lambda past: self.either([rest.at(past), one_more(left, past)])
 
         def all_more(left: int, past: Past, end: int) -> int:
+            """Return the continuation where some of ``left`` rounds are required: one with a character. Where a round
+            may be empty, also one of the later ones, or ``end``: all required rounds are empty here."""
             empty = guard.at(past)
             ends = [one_more(left, past)]
             if empty != terms.EMPTY:
@@ -574,6 +577,7 @@ class _AssertionCompiler:
             return self.either(ends)
 
         def must_go(left: int) -> Callable[[Past], int]:
+            """Return the continuation where some of ``left`` rounds are required."""
             return lambda past: all_more(left, past, levels[optional].at(past))
 
         levels.append(_Rest(some_more(0) if is_endless else rest.at, behinds, behinds))

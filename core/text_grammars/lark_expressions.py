@@ -105,7 +105,7 @@ class ExpressionReader:
         self._schemas: list[Expression] = []
         self._uses: dict[str, int] = {}
         self._restricted: list[tuple[Expression, int]] = []  # these have to be regular
-        self._has_ignores = "%ignore" in self._own_text()
+        self._has_ignores = "%ignore" in self._own_directives()
         self._in_terminal = False
         self._depth = 0
 
@@ -113,9 +113,9 @@ class ExpressionReader:
         """Read a grammar in braces; by the reader of statements."""
         raise NotImplementedError
 
-    def _own_text(self) -> str:
-        """Return the text of the grammar without those nested in it."""
-        own, depths = "", [0]  # of brackets in each grammar around
+    def _own_directives(self) -> str:
+        """Return the directives of the grammar, one after the other, without those of the grammars nested in it."""
+        own, depths = "", [0]  # the open braces of the grammar, and of each nested one around the place
         for match in _LEXEMES.finditer(self.source.text, self.source.position):
             if match["nested"]:
                 depths.append(1)

@@ -188,8 +188,8 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
     is_narrowed = is_long(least_common(what.multiples))
     if (len(steps) < 2 or what.least is None or what.most is None) and not is_narrowed:
         return None
-    common = least_common(what.multiples)
-    step = Fraction(common)
+    step = Fraction(least_common(what.multiples))
+    # The multiples are counted in steps from zero: those of the bounds, and the first and the last that is listed.
     low = None if what.least is None else ceil(Fraction(what.least) / step)
     high = None if what.most is None else floor(Fraction(what.most) / step)
     if low is not None and high is not None and high - low < MAX_LISTED:
