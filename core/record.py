@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import hmac
 import json
@@ -269,12 +270,8 @@ def _read(line: bytes, key: bytes | None) -> tuple[dict[str, Any] | None, str]:
 
 def _parts(path: Path) -> list[tuple[int, Path]]:
     """Return the older files of a record, by number."""
-    found = ((each.name[len(path.name) + 1 :], each) for each in path.parent.glob(f"{_escaped(path.name)}.*"))
+    found = ((each.name[len(path.name) + 1 :], each) for each in path.parent.glob(f"{glob.escape(path.name)}.*"))
     return sorted((int(number), each) for number, each in found if number.isascii() and number.isdigit())
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in name)
 
 
 def _lines_back(file: IO[bytes]) -> Iterator[int]:

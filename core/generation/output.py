@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..basics.cached import cached_property
@@ -171,13 +171,13 @@ class Output:
         return Finish(
             reason,
             usage,
-            self.truncated_in_text(),
-            trace,
-            self._stopped_by,
-            choices,
-            self._masses(),
-            decoding.repeated,
-            self._sureness(choices),
+            cut=self.truncated_in_text(),
+            trace=trace,
+            stop=self._stopped_by,
+            choices=choices,
+            masses=self._masses(),
+            repeated=decoding.repeated,
+            sureness=self._sureness(choices),
         )
 
     def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
@@ -187,27 +187,14 @@ class Output:
             finish: the last event.
             tokens: the tokens with their log-probabilities, if requested.
         """
-        token_ids = tuple(self._decoding.token_ids)
         message = self._built.message()
         if self._parser is not None and (found := self._parser.leniencies):
             at = self._answer_from
             moved = (replace(edit, start=edit.start + at, end=edit.end + at) for edit in found)
             message = replace(message, leniencies=tuple(moved))
-        return Generation(
-            message,
-            finish.reason,
-            finish.usage,
-            finish.cut,
-            self.raw,
-            token_ids,
-            finish.trace,
-            finish.stop,
-            tuple(tokens),
-            finish.choices,
-            finish.repeated,
-            finish.masses,
-            finish.sureness,
-        )
+        same = {each.name: getattr(finish, each.name) for each in fields(Finish) if each.name != "reason"}
+        token_ids = tuple(self._decoding.token_ids)
+        return Generation(message, finish.reason, raw=self.raw, token_ids=token_ids, tokens=tuple(tokens), **same)
 
     def _choices(self) -> Iterator[ChoiceMade]:
         """Yield the choices of the loop, with positions converted from bytes to characters of `raw`."""

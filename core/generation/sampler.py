@@ -94,7 +94,7 @@ class Sampler:
                 f"the model gave {len(logits)} logits, and token {int(allowed[-1])} has none",
                 hint="use the vocabulary of this very model",
             )
-        narrow = self._adjusted(logits.take(allowed), allowed)
+        narrow = self.adjusted(logits.take(allowed), allowed)
         best = int(np.argmax(narrow))  # the first NaN, if there is one
         if not np.isfinite(narrow[best]):
             broken = "only -inf" if narrow[best] == -np.inf else f"{narrow[best]}"
@@ -116,10 +116,6 @@ class Sampler:
             return best
         return self._draw(self._scaled(logprobs, best))
 
-    def adjusted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Return the logits of all tokens with bias and penalty."""
-        return self._adjusted(logits, None)
-
     def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
         """Return a token drawn from the whole vocabulary; if the grammar does not allow it, the caller draws by
         `choose`.
@@ -129,7 +125,7 @@ class Sampler:
         """
         if self._params.temperature > 0 and self._truncates:
             return None
-        scores = self._adjusted(logits, None)
+        scores = self.adjusted(logits)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
             return None
@@ -138,8 +134,8 @@ class Sampler:
         weights = np.exp(self._scaled(scores, best))
         return _at(np.cumsum(weights, dtype=np.float64), self._random.random())
 
-    def _adjusted(
-        self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp] | None
+    def adjusted(
+        self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp] | None = None
     ) -> npt.NDArray[np.float32]:
         """Return logits with bias and penalty.
 

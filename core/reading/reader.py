@@ -37,6 +37,15 @@ class _Trail:
     passed: Passed
 
 
+def _marks_of(trail: _Trail | None) -> list[Passed]:
+    """Return the marks of a trail, in order."""
+    marks = []
+    while trail is not None:
+        marks.append(trail.passed)
+        trail = trail.before
+    return marks[::-1]
+
+
 class Reader:
     """Reads texts of a reading grammar, each in pieces. A thread is followed as a state of the automaton with the marks
     that it passes; threads that pass the same marks are one state.
@@ -63,12 +72,7 @@ class Reader:
     @property
     def passed(self) -> Sequence[Passed]:
         """The marks so far, each with its place in `text`."""
-        trail = self._ways[0][1] if self._ways else None
-        found = []
-        while trail is not None:
-            found.append(trail.passed)
-            trail = trail.before
-        return [*self._marks, *reversed(found)]
+        return [*self._marks, *_marks_of(self._ways[0][1] if self._ways else None)]
 
     def calls(self, text: bytes) -> list[ReadCall]:
         """Return the calls of the text, given as bytes."""
@@ -164,11 +168,7 @@ class Reader:
         if len(found) != 1:
             return list(found.items())
         ((state, trail),) = found.items()
-        certain = []
-        while trail is not None:
-            certain.append(trail.passed)
-            trail = trail.before
-        self._marks += reversed(certain)
+        self._marks += _marks_of(trail)
         return [(state, None)]
 
     def _beyond(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:

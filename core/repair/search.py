@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from heapq import heappop, heappush
 from itertools import islice
 from operator import itemgetter
@@ -98,24 +98,20 @@ class _Node:
     change: Change | None = None
     is_whole: bool = False
 
+    def _path(self) -> list[_Node]:
+        """Return the nodes that lead here, the first one first."""
+        path = [self]
+        while path[-1].parent is not None:
+            path.append(path[-1].parent)
+        return path[::-1]
+
     def written(self) -> bytes:
         """Return the whole prefix."""
-        parts: list[bytes] = []
-        node: _Node | None = self
-        while node is not None:
-            parts.append(node.text)
-            node = node.parent
-        return b"".join(reversed(parts))
+        return b"".join([node.text for node in self._path()])
 
     def changes(self) -> list[Change]:
         """Return its edits, in order."""
-        found: list[Change] = []
-        node: _Node | None = self
-        while node is not None:
-            if node.change is not None:
-                found.append(node.change)
-            node = node.parent
-        return found[::-1]
+        return [node.change for node in self._path() if node.change is not None]
 
 
 class Search:
@@ -169,11 +165,12 @@ class Search:
         self._count = 0
         self._best: dict[tuple[int, int], float] = {}  # by state and position, the lowest cost
         self._settled = 0  # nodes at earlier positions are put aside
-        self._readings: dict[int, list[Reading]] = {}
         self._words: dict[int, tuple[Word, ...]] = {}
-        self._follows: dict[int, bytes] = {}
-        self._contents: dict[int, tuple[int, bytes]] = {}
-        self._members: dict[int, tuple[int, int] | None] = {}
+        # Of a state, the bytes that may come next; of a position, its readings, its word, and the end of its member.
+        self._following = cache(self._automaton.following)
+        self._readings_at = cache(partial(readings, data))
+        self._content = cache(partial(content_of, data))
+        self._member_end = cache(partial(member_end, data))
         self.furthest = 0
         self.is_late = False
         self.would_invent = False
@@ -265,13 +262,6 @@ class Search:
             if at > marks[-1][0]:
                 marks.append((at, state))
         return at, state
-
-    def _following(self, state: int) -> bytes:
-        """Return the bytes that may come next in a state."""
-        found = self._follows.get(state)
-        if found is None:
-            found = self._follows[state] = self._automaton.following(state)
-        return found
 
     def _next_token(self, at: int) -> int:
         """Return where the next name of a control token begins, or the end of the text."""
@@ -382,23 +372,6 @@ class Search:
         if not kind or not other or kind == other:
             return False
         return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
-
-    def _member_end(self, at: int) -> tuple[int, int] | None:
-        if at not in self._members:
-            self._members[at] = member_end(self._data, at)
-        return self._members[at]
-
-    def _content(self, at: int) -> tuple[int, bytes]:
-        found = self._contents.get(at)
-        if found is None:
-            found = self._contents[at] = content_of(self._data, at)
-        return found
-
-    def _readings_at(self, at: int) -> list[Reading]:
-        found = self._readings.get(at)
-        if found is None:
-            found = self._readings[at] = readings(self._data, at)
-        return found
 
     def _beginnings(self, start: _Node) -> Iterator[_Node]:
         """Yield the nodes after prose before the text."""
