@@ -86,7 +86,7 @@ class Lowering(ScalarLowering):
         self.arrays = ArrayLowering(self, self.merged)
         self._values = GoalValues(self, self.merged)
         self._strings: dict[Goal, int] = {}
-        self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}  # see `_written_as`, by goal and key of the value
+        self._chosen: dict[Goal, dict[str, bytes | int | None]] = {}  # see `_written_as`, by goal and key of the value
         self._known: dict[Goal, int] = {}
         self._subschemas: dict[object, int] = {}  # by key, which holds as long as the subschema is kept
         self._seen: list[Located] = []
@@ -475,11 +475,11 @@ class Lowering(ScalarLowering):
         nodes = self.nodes
         words: dict[bytes, int] = {}
         parts = []
+        chosen = self._chosen.setdefault(goal, {})
         for text, after in choices:
-            key = goal, text
-            if key not in self._chosen:
-                self._chosen[key] = self._written_as(goal, value_of_key(text))
-            written = self._chosen[key]
+            if text not in chosen:
+                chosen[text] = self._written_as(goal, value_of_key(text))
+            written = chosen[text]
             if isinstance(written, bytes):
                 words[written] = after
             elif written is not None:

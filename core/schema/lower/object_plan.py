@@ -81,6 +81,8 @@ class ObjectPlan:
         following: for each member, the number of the first required member from it on.
         region_names: for each region, the texts of its names; `UNKNOWN` until they are built.
         rests: the rest of the object after a member, by the state.
+        like: by the state after a member, the rest of an object that has had the members of some excluded objects so
+            far: by their keys, or the key of the only one.
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
         witnesses: for each member, then for each region, the witness of the rest after its name, if it is the same
@@ -140,6 +142,7 @@ class ObjectPlan:
         self.lists: dict[tuple[int, int, bool], int] = {}
         self.follow: dict[object, int] = {}
         self.rests: dict[object, int] = {}
+        self.like: dict[object, dict[str | frozenset[str], int]] = {}
         self.start = UNKNOWN
         self.witness: int | None = UNKNOWN
         self.endless: int | None = None

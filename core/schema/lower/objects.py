@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,6 +26,9 @@ from .object_witnesses import ObjectWitnesses, spelled_name, spelled_names
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
+
+#: Maximum number of excluded objects whose members are memoised, and length of their keys.
+MAX_ITEMS, MAX_SHORT = 16_384, 1_000
 
 #: Number of members whose names are one list, shared by the states before them: a power of two.
 SHARED_NAMES = 256
@@ -473,12 +476,13 @@ class ObjectLowering(ObjectWitnesses):
             barred = 0
         else:
             barred = barred >> at << at  # the members before no longer matter
-        excluded: dict[str, dict[str, Any]] = {}
+        same: dict[str, list[str]] = {}  # by the value of this member, the excluded objects that have it
         if name is not None:
             for other in state.excluded:
-                its = value_of_key(other)
-                if name in its:
-                    excluded[other] = its
+                keys = _short_member_keys(other) if len(other) <= MAX_SHORT else _member_keys(other)
+                value = keys.get(name)
+                if value is not None:
+                    same.setdefault(value, []).append(other)
         goal = rule.goal or plan.goal(number)
         count = state.members
         if plan.least > count or plan.most is not None:
@@ -488,16 +492,18 @@ class ObjectLowering(ObjectWitnesses):
             open = state.open & ~(met | spared)
             following = MembersState(at, False, count, open, barred=barred, start=start)
             after = self._after(plan, following)
-            if excluded and name is not None:
+            if same and name is not None:
                 asked = (*goal, *demanded)
-                same: dict[str, set[str]] = {}  # by the value of this member
-                for other, its in excluded.items():
-                    same.setdefault(sys.intern(value_key(its[name])), set()).add(other)
-                names = state.names | {name}
-                choices = [
-                    (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))
-                    for value, others in sorted(same.items())
-                ]
+                following = following._replace(names=state.names | {name})
+                known = plan.like.setdefault(following, {})  # a text of many objects comes to the same ones again
+                choices: list[tuple[str, int]] = []
+                for value, others in sorted(same.items()):
+                    those = others[0] if len(others) == 1 else frozenset(others)
+                    like = known.get(those)
+                    if like is None:
+                        excluded = frozenset(others)
+                        like = known[those] = self._after(plan, following._replace(excluded=excluded))
+                    choices.append((value, like))
                 options.append(self.lowering.filter_values(asked, choices))
                 options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
             elif demanded:
@@ -615,6 +621,14 @@ class ObjectLowering(ObjectWitnesses):
                 return False
             unmet -= {index for index, formula in rule.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet
+
+
+def _member_keys(key: str) -> dict[str, str]:
+    """Return the key of the value of each member of an object, which is given by its own key (`value_key`)."""
+    return {name: value_key(value) for name, value in value_of_key(key).items()}
+
+
+_short_member_keys = lru_cache(maxsize=MAX_ITEMS)(_member_keys)  # each item is compared with all before it
 
 
 def _start(plan: ObjectPlan, excluded: frozenset[str] = NO_OBJECTS) -> MembersState:

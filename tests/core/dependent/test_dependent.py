@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import Grammar, LimitError, SchemaError, Vocabulary
 from toolgrammar.core.automaton.completion.texts import ShortestTexts
 from toolgrammar.core.dependent.written import Written
+from toolgrammar.core.schema.lower import objects
 
 from ...schemas import random_schema
 from .test_written import name_asks
@@ -371,3 +372,14 @@ def test_the_contract_of_places_that_look_back() -> None:
             assert again.accept_bytes(completion) and again.is_accepting
         met += store.is_dependent
     assert met > 60
+
+
+def test_the_members_of_earlier_objects_are_read_once() -> None:
+    """With ``uniqueItems``, each item that is an object is compared with those before it by keys that are made once."""
+    objects._short_member_keys.cache_clear()
+    members = {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a", "b"]}
+    items = {"type": "object", **members, "additionalProperties": False}
+    grammar = Grammar.from_json_schema({"type": "array", "uniqueItems": True, "items": items}, whitespace="single")
+    matcher = grammar.bind(VOCABULARY).matcher()
+    assert matcher.accept_bytes(json.dumps([{"a": at // 2, "b": "xy"[at % 2]} for at in range(40)]).encode())
+    assert objects._short_member_keys.cache_info().misses <= 40
