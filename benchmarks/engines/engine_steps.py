@@ -73,10 +73,8 @@ def run_drafts(options: SimpleNamespace, proposer: str) -> dict[str, Any]:
         given = {"tools": tools, "add_generation_prompt": True, "tokenize": False}
         prompts.append(tokenizer.apply_chat_template([{"role": "user", "content": text}], **given))
         params.append(sampling(options.max_tokens, {"grammar": calls_of(tools)}, temperature=0))
-    begin = time.monotonic()
     outputs = made.generate(prompts, params, use_tqdm=False)
     return {
-        "seconds": time.monotonic() - begin,
         "prompts": [list(output.prompt_token_ids) for output in outputs],
         "tokens": [list(output.outputs[0].token_ids) for output in outputs],
         "texts": [output.outputs[0].text for output in outputs],

@@ -219,7 +219,6 @@ def compared(_: Any, case: Mapping[str, Any], draws: int, seed: str) -> Sheet:
         "covers": found.covers,
         "seconds": seconds,
         "why": [each.message.split(": ", 1)[-1][:200] for each in found.undecided],
-        "decided": [each.undecided is None for each in (found.lost, found.gained)],
     }
     try:
         judges = [Judges(old), Judges(new)]
@@ -316,7 +315,6 @@ def summary(sheets: Sequence[tuple[Sheet, Sheet]]) -> dict[str, Any]:
         "pairs": len(sheets),
         "refused": len(sheets) - len(asked),
         "decided": sum(ours.get("covers") is not None for ours, _ in asked),
-        "decided_both_ways": sum(all(ours.get("decided", [False])) for ours, _ in asked),
         "compatible": sum(ours.get("covers") is True for ours, _ in asked),
         "broken": sum(ours.get("covers") is False for ours, _ in asked),
         **{f"p{share}_ms": 1_000 * percentile(seconds, share / 100) for share in (50, 99)},

@@ -11,9 +11,8 @@ flexible where an engine has the choice (glrmask writes one space after ``,`` an
 properties, since instances keep an order of their own.
 
 ``--clock cpu`` is processor time: of the thread for masks, and of the whole process for compiling, since glrmask
-compiles in threads of its own. What other threads do while masks are made is counted apart (`other_threads_us`, for
-each token). What it takes to read the clock, which for processor time is a system call, is measured and subtracted from
-each step, of every engine.
+compiles in threads of its own. What it takes to read the clock, which for processor time is a system call, is
+measured and subtracted from each step, of every engine.
 
 Schema by schema, the engines take turns, each in a process of its own: memory is counted for each, and no engine's
 garbage is collected in another's time. One that gives no answer within ``--deadline`` seconds is stopped, begins anew
@@ -97,7 +96,6 @@ def run(engine: Any, schema: Any, tests: Sequence[Test], clock: str) -> Sheet:
     sheet["compile"] = round((compile_clock() - begin) * 1e6, 2)
     if engine.name == "toolgrammar":
         engine.warm(compiled)
-    process, thread = time.process_time(), time.thread_time()
     try:
         for valid, tokens in tests:
             times: list[float] = []
@@ -109,8 +107,6 @@ def run(engine: Any, schema: Any, tests: Sequence[Test], clock: str) -> Sheet:
             sheet["mask_differs"] += differs
     except Exception as error:  # a limit that only shows on the way
         return {"refused": f"{reason(error)}, in mid-text"}
-    others = time.process_time() - process - (time.thread_time() - thread)
-    sheet["other_threads_us"] = round(max(0.0, others) * 1e6, 2)
     if engine.name == "toolgrammar":
         for _, tokens in tests:
             times = []
@@ -145,8 +141,6 @@ def times_of(found: Sequence[Sheet]) -> dict[str, Any]:
 def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]:
     """Return the sheets of one engine added up: all schemas that it takes, and those that all engines take."""
     taken = {name: sheet for name, sheet in found.items() if "refused" not in sheet}
-    tokens = len(tokens_of(taken.values()))
-    others = sum(sheet.get("other_threads_us", 0.0) for sheet in taken.values())
     both = [taken[name] for name in common]
     return {
         "schemas_compiled": len(taken),
@@ -157,9 +151,8 @@ def summary(found: Mapping[str, Sheet], common: Sequence[str]) -> dict[str, Any]
         "schemas_refused": len(found) - len(taken),
         **times_of(list(taken.values())),
         "warm_us": percentiles(tokens_of(taken.values(), "warm")),
-        "other_threads_us": others / max(1, tokens),
         "common": {"schemas": len(both), "tokens": len(tokens_of(both)), **times_of(both)},
-        "tokens": tokens,
+        "tokens": len(tokens_of(taken.values())),
         "peak_memory_mb": max((sheet.get("peak_memory_mb", 0) for sheet in found.values()), default=0),
     }
 

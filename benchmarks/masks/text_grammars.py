@@ -186,7 +186,9 @@ def masks(each: int) -> dict[str, Any]:
     peers = _engines(vocabulary, encode)
     found: dict[str, Any] = {}
     for name in MASKED:
-        text = Path(__file__).with_name("grammars").joinpath(f"{name}.gbnf").read_text(encoding="utf-8")
+        text = (
+            Path(__file__).with_name("grammars").joinpath(f"{name.replace(' ', '_')}.gbnf").read_text(encoding="utf-8")
+        )
         draw = random.Random(5)
         grammar = Grammar.from_gbnf(text)
         texts = []

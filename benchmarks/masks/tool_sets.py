@@ -112,30 +112,23 @@ class XGrammar(engines.XGrammar):
         return compiled
 
 
-def second(engine: Any, state: Any) -> int:
-    """Write what is fixed, and give the mask of the names; how many tokens it allows."""
-    assert engine.read(state, FIXED)
-    engine.fill(state)
-    return int(np.unpackbits(engine.bits.view(np.uint8)).sum())
-
-
 def measure(engine: Any, requests: Sequence[Sequence[Tool]], clock: Callable[[], int]) -> dict[str, Any]:
     """Times of an engine over some requests, in microseconds."""
-    first, behind, allowed = [], [], []
-    refused: list[str] = []
+    first, behind, refused = [], [], 0
     for chosen in requests:
         handed = engine.prepare(chosen)
         begin = clock()
         try:
             compiled = engine.compile(handed)
-        except Exception as error:  # a peer may raise anything; a refusal is a result
-            refused.append(str(error)[:100])
+        except Exception:  # a peer may raise anything; a refusal is a result
+            refused += 1
             continue
         first.append((clock() - begin) / 1e3)
         matcher, begin = engine.start(compiled), clock()
-        allowed.append(second(engine, matcher))
+        assert engine.read(matcher, FIXED)
+        engine.fill(matcher)
         behind.append((clock() - begin) / 1e3)
-    return {"compile_and_first_mask_us": first, "second_mask_us": behind, "allowed": allowed, "refused": refused}
+    return {"compile_and_first_mask_us": first, "second_mask_us": behind, "refused": refused}
 
 
 def main(
@@ -177,12 +170,10 @@ def main(
         report["engines"][engine.name] = {
             "requests": len(own),
             "first_pass_seconds": seconds,
-            "refused": len(found["refused"]),
-            "refusals": found["refused"][:3],
+            "refused": found["refused"],
             **{
                 name: {"p50": percentile(values, 0.5), "p99": percentile(values, 0.99), "worst": max(values)}
                 for name, values in times.items()
             },
-            "allowed_at_the_names": sorted(found["allowed"])[len(found["allowed"]) // 2] if found["allowed"] else None,
         }
     show("tool_sets", report, keep=keep)
