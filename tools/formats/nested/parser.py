@@ -148,13 +148,7 @@ class NestedCallsParser(TemplateParser):
                 return True
         match = buffer.match(self._tag)
         if match is None:
-            size = len(buffer.text) - buffer.position
-            is_marked = buffer.startswith(self._mark)
-            is_over = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0
-            may_be_tag = is_marked or buffer.may_begin((self._mark, *(() if open_ones else (self._call_end,))))
-            if size and not self._is_cut and (self._final or not may_be_tag or size > MAX_HEAD or is_over):
-                return self._give_up_elements("expected an argument or the end of the call", events)
-            return self._unfinished(events)
+            return self._wait_for_tag(events)
         if match["end"]:
             if not open_ones or match["name"] != open_ones[-1].name:
                 return self._give_up_elements(f"an element ends that is not open: {match['name']!r}", events)
@@ -162,6 +156,17 @@ class NestedCallsParser(TemplateParser):
             return self._end_element(events)
         self._broken.append(buffer.take(match.end()))
         return self._begin_element(match["name"], events)
+
+    def _wait_for_tag(self, events: list[Event]) -> bool:
+        """Wait for the rest of a tag, or for the end of the call; give up where the text can become neither."""
+        buffer = self._buffer
+        size = len(buffer.text) - buffer.position
+        is_marked = buffer.startswith(self._mark)
+        is_whole = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0  # and no tag
+        may_be_tag = is_marked or buffer.may_begin((self._mark, *(() if self._open else (self._call_end,))))
+        if size and not self._is_cut and (self._final or not may_be_tag or size > MAX_HEAD or is_whole):
+            return self._give_up_elements("expected an argument or the end of the call", events)
+        return self._unfinished(events)
 
     def _begin_element(self, name: str, events: list[Event]) -> bool:
         open_ones = self._open
@@ -182,6 +187,7 @@ class NestedCallsParser(TemplateParser):
         return True
 
     def _end_element(self, events: list[Event]) -> bool:
+        """End the innermost element: its value is an argument, or a part of the element around it."""
         element = self._open.pop()
         if element.has_elements and "".join(element.text.pieces).strip(SPACE):
             return self._give_up_elements("there is text beside an element", events)
