@@ -147,7 +147,8 @@ class _Rows:
         self.layers = caches[0].layers
         self._caches = caches
         self._counts = counts
-        self._masks: dict[tuple[int, int, int | None], Any] = {}
+        self._masks: dict[tuple[int, int, int | None], Any] = {}  # by new tokens, length and window
+        # Of the layer that is computed now: the keys and values of each sequence, and the width of its sliding window.
         self._states: list[tuple[Any, Any]] = []
         self._window: int | None = None
 

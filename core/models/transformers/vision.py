@@ -252,6 +252,7 @@ def images_only(kind: Any) -> Any:
 
         @classmethod
         def get_attributes(cls) -> list[str]:
+            """Return the names of the parts that transformers loads."""
             return needed
 
         @classmethod
