@@ -384,20 +384,23 @@ def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tole
 
     if not batches.can_batch():
         return
-    rows: dict[int, tuple[Session, list[int]]] = {}
+    rows: dict[int, tuple[Session, list[int]]] = {}  # by number, the session, and the tokens that it must have
 
-    def step(*asked: tuple[int, list[int]]) -> None:
-        for row, tokens in asked:
+    def step(*more: tuple[int, list[int]]) -> None:
+        """Append tokens to rows in one forward pass; rows that are new begin."""
+        unread = []
+        for row, tokens in more:
             if row not in rows:
                 session = batches.begin(tokens)
                 _law(session.length < len(tokens), "a sequence begins with no more than all but the last token")
                 rows[row] = session, []
-        new = [(rows[row][0], [*rows[row][1], *tokens][rows[row][0].length :]) for row, tokens in asked]
-        for (row, tokens), logits in zip(asked, batches.extend_many(new), strict=True):
-            session, held = rows[row]
-            held += tokens
-            _law(session.length == len(held), "a row counts its tokens")
-            _law(_are_near(logits, alone(held), tolerance), "a row is as a session alone")
+            session, expected = rows[row]
+            expected += tokens
+            unread.append((session, expected[session.length :]))
+        for (row, _), logits in zip(more, batches.extend_many(unread), strict=True):
+            session, expected = rows[row]
+            _law(session.length == len(expected), "a row counts its tokens")
+            _law(_are_near(logits, alone(expected), tolerance), "a row is as a session alone")
 
     step((0, ids), (7, ids[:3]))
     step((7, ids[3:]))

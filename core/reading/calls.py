@@ -114,8 +114,8 @@ class _Builder:
         self._text = text
         self._open: list[ReadValue] = []  # of the last call
         self._scalar: ReadValue | None = None  # that has begun, and whose end is where the next mark is
-        self._name: str | None = None
-        self._opened = 0
+        self._name: str | None = None  # of the member whose value comes next
+        self._opened = 0  # index of the last mark OPENED
 
     def take(self, at: int, mark: ReadingMark) -> None:
         """Take the next mark."""
