@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from toolgrammar.core import Message, ToolCall, Vocabulary
+from toolgrammar.core.models.call_ids import with_call_ids
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.prompts import spelled_history, template_ids
 
@@ -118,3 +119,24 @@ def test_text_after_a_spelled_control_token(space: bytes) -> None:
     ids = template_ids(pieces, encode, tokenize, vocabulary)
     assert ids.count(257) == 1
     assert vocabulary.decode(ids) == space + b"a<e>\n\nb<e>\nc"
+
+
+def test_calls_without_ids_get_them_and_results_answer_them_in_order() -> None:
+    """Calls get ids by their places, results without one those of the last calls in order, with the tools' names; ids
+    that are there stay, also of an earlier turn's call."""
+    calls = (ToolCall("", "a", {}), ToolCall("own", "b", {}), ToolCall("", "c", {}))
+    told = with_call_ids(
+        [
+            Message("user", "Go."),
+            Message("assistant", tool_calls=calls),
+            Message("tool", "1"),
+            Message("tool", "3", tool_call_id="call_1_2"),
+            Message("assistant", tool_calls=(ToolCall("", "d", {}),)),
+            Message("tool", "4"),
+            Message("tool", "2", tool_call_id="own"),
+            Message("tool", "alone"),
+        ]
+    )
+    assert [call.id for turn in told for call in turn.tool_calls] == ["call_1_0", "own", "call_1_2", "call_4_0"]
+    answered = [(turn.tool_call_id, turn.name) for turn in told if turn.role == "tool"]
+    assert answered == [("call_1_0", "a"), ("call_1_2", "c"), ("call_4_0", "d"), ("own", "b"), ("call_7", None)]
