@@ -196,6 +196,24 @@ class LazyAutomaton:
         result = self.automaton.advance(state, data)
         return result if result >= REFUSED else self.resolution.advance(state, data, result, before, tentative)
 
+    def advance_special(self, state: int, number: int, before: Callable[[], Written]) -> int:
+        """Return the state after a control token, by its number, or `REFUSED`; never an open state.
+
+        Args:
+            state: the state of the text.
+            number: of the token, in `specials`.
+            before: returns the text before the token; called only if a dependent node is reached.
+        """
+        after: int = self.automaton.advance_special(state, number)
+        if after == REFUSED or not self.automaton.open_threads(after):
+            return after
+        text = before()
+        text.suppose(CONTROL)
+        try:
+            return self.resolution.close(after, text)
+        finally:
+            text.suppose(b"")
+
     # -- shortest completions ----------------------------------------------------------------------------------
 
     def completion_length(self, state: int, before: Written) -> int:
@@ -257,10 +275,14 @@ class LazyAutomaton:
             left = plan.length
             for part in plan.pieces():
                 if isinstance(part, str):
-                    state = self.automaton.advance_special(state, self.specials.index(part))
+                    number = self.specials.index(part)
+                    is_closed = bool(self.automaton.open_threads(self.automaton.advance_special(state, number)))
+                    state = self.advance_special(state, number, lambda: before)
                     before.write(CONTROL)
                     done.append(part)
                     left -= 1
+                    if is_closed:
+                        break
                     continue
                 reached = self.automaton.advance(state, part)
                 if reached == REFUSED:  # the threads of the plan were cut: plan again, equally short
@@ -337,7 +359,7 @@ class Program:
         """The automaton's first state."""
         if self._start is None:
             with self.store.lock:
-                self._start = self.store.automaton.start(self.root)
+                self._start = self.store.resolution.close(self.store.automaton.start(self.root), Written())
         return self._start
 
     @property

@@ -269,8 +269,9 @@ class Matcher:
                 if self._pieces[number] == CONTROL:
                     was = self._history[number]
                     then = self._history[number + 1] if number + 1 < steps else self._state
+                    before = Written(b"".join(self._pieces[:number]))
                     for index, name in enumerate(program.specials):
-                        if self._automaton.advance_special(cython.cast(cython.int, was), index) == then:
+                        if program.advance_special(was, index, lambda before=before: before) == then:
                             names.append(name)
                             break
                     else:
@@ -335,7 +336,7 @@ class Matcher:
                     elif then == encoding.FINISHED:
                         state = encoding.FINISHED
                     else:
-                        state = self._again(fresh, state, old._program, was, then)
+                        state = self._again(fresh, state, old._program, was, then, written)
                     if state == encoding.REFUSED:
                         return False
                     written.write(piece)
@@ -351,12 +352,12 @@ class Matcher:
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _again(self, fresh: MaskEngine, state: cython.longlong, old, was, then) -> cython.longlong:
+    def _again(self, fresh: MaskEngine, state: cython.longlong, old, was, then, before) -> cython.longlong:
         """Return the state of a fresh store after the control token that led from state ``was`` to ``then`` in the old
-        one."""
+        one, after the text ``before``."""
         for number, name in enumerate(old.specials):
-            if old.automaton.advance_special(was, number) == then and name in fresh._program.specials:
-                return fresh._automaton.advance_special(state, fresh._program.specials.index(name))
+            if old.advance_special(was, number, lambda: before) == then and name in fresh._program.specials:
+                return fresh._program.advance_special(state, fresh._program.specials.index(name), lambda: before)
         return encoding.REFUSED
 
     @cython.cfunc
@@ -461,7 +462,9 @@ class Matcher:
             if token in engine._eos and self._automaton.accepts(self._state):
                 return encoding.FINISHED
             number = engine.special_number(token)
-            return encoding.REFUSED if number is None else self._automaton.advance_special(self._state, number)
+            if number is None:
+                return encoding.REFUSED
+            return engine._program.advance_special(self._state, number, self._text_so_far)
 
     def accept_bytes(self, data: bytes) -> bool:
         """Advance by raw bytes, as one step; False, and no change, if no text continues with them."""

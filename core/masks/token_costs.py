@@ -172,6 +172,8 @@ class TokenCosts:
         for part in parts:
             if isinstance(part, str):
                 state = automaton.advance_special(state, self.program.specials.index(part))
+                if automaton.open_threads(state):
+                    return None
                 found.append(part)
                 continue
             data: bytes = part
@@ -439,7 +441,8 @@ class TokenCosts:
                 number = atom & encoding.PAYLOAD
                 token = self.special.get(self.program.specials[number])
                 if token is not None:
-                    found.alone.append((token, self.tokens_left(automaton.advance_special(state, number))))
+                    here = automaton.advance_special(state, number)
+                    found.alone.append((token, UNSURE if automaton.open_threads(here) else self.tokens_left(here)))
         sizes: dict = {cost: 0 for _, cost in found.alone}
         unsure: dict = {None: [token for token, cost in found.alone if cost == UNSURE]}
         for i in range(0, self.span_count, 3):

@@ -249,7 +249,7 @@ class Search:
         size = 64
         while size and at < end:
             token = self._tokens.get(at)
-            after = REFUSED if token is None else self._after_token(state, token)
+            after = REFUSED if token is None else self._after_token(node, state, token, data[node.at : at])
             if after != REFUSED:
                 state, at, size = after, at + len(self._tokens[at]), 64
             else:
@@ -268,11 +268,15 @@ class Search:
         index = bisect_left(self._token_starts, at)
         return self._token_starts[index] if index < len(self._token_starts) else len(self._data)
 
-    def _after_token(self, state: int, name: bytes) -> int:
-        """Return the state after a control token, or `REFUSED`."""
-        known = self._program.store.specials
-        text = name.decode()
-        return self._automaton.advance_special(state, known.index(text)) if text in known else REFUSED
+    def _after_token(self, node: _Node, state: int, name: bytes, behind: bytes) -> int:
+        """Return the state after a control token, or `REFUSED`; ``behind`` is the text between the node and it."""
+        store, text = self._program.store, name.decode()
+        if text not in store.specials:
+            return REFUSED
+        # Here a control token counts as its name, elsewhere as one byte.
+        return store.advance_special(
+            state, store.specials.index(text), lambda: Written(node.written() + behind + name[1:])
+        )
 
     def _expand(self, node: _Node) -> None:
         """Read on from a node, and push the nodes of all edits where the text is refused."""
@@ -417,7 +421,7 @@ class Search:
                 is_invented |= chosen
                 added += part
             else:
-                state = self._automaton.advance_special(state, self._program.store.specials.index(part))
+                state = self._after_token(node, state, part.encode(), text + added)
                 cost += MARKUP
                 added += part.encode()
         if self._goes_on:
