@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from ..errors import LimitError
 from ..unicode.charset import CharSet
 from . import node_kinds
-from .node_kinds import ALT, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, TEXT
+from .node_kinds import ALT, DYNAMIC, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SOME, TEXT
 from .nodes import Nodes
 from .queries import steps
 from .terms import Terms
@@ -32,7 +32,8 @@ def image(nodes: Nodes, node: int, *, within: int | None = None, spelling: Spell
 
     Args:
         nodes: the store.
-        node: a grammar of literals and terms; no control tokens, JSON strings or dependent nodes.
+        node: a grammar of literals and terms; no control tokens or JSON strings. A dependent node (`SOME`) has to read
+            the spelled text.
         within: the term; None: every text.
         spelling: maps a term to its spelled texts; None: no change. It is part of the keys of rules, so it must be a
             named function, or a `functools.partial` that the caller keeps.
@@ -114,6 +115,8 @@ class _Image:
             return frozenset(end for end in self._edges if not self._terms.is_empty(self._way(args[0], start, end)))
         if kind == LAZY:
             return after(nodes.expand(node), frozenset({start}))
+        if kind == DYNAMIC:
+            return after(args[0], frozenset({start}))
         if kind == SEQ:
             return after(args[1], after(args[0], frozenset({start})))
         if kind == ALT:
@@ -154,6 +157,12 @@ class _Image:
             return self._text(self._way(args[0], start, end))
         if kind == LAZY:
             return self._rule(("rule", node, start, end), lambda: self._between(nodes.expand(node), start, end))
+        if kind == DYNAMIC:
+            static, resolve, forbids = args
+            assert forbids == SOME
+            key = ("image", self._spelling, self._start, node, start, end)
+            resolved = lambda before: self._between(resolve(before), start, end)  # noqa: E731
+            return int(nodes.dynamic(key, self._between(static, start, end), resolved))
         if kind == ALT:
             return int(nodes.alt([self._between(part, start, end) for part in args]))
         if kind == SEQ:
@@ -263,9 +272,16 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
         written: maps a class of characters to the term of their spellings, none of them empty.
     """
 
+    def of_range(terms: Terms, first: int, last: int) -> int:
+        """Return the spellings of a range of characters, which many states have."""
+        key = ("spelled", name, first, last)
+        if key not in terms.memo:
+            terms.memo[key] = written(terms, CharSet(((first, last),)))
+        return int(terms.memo[key])
+
     def build(terms: Terms) -> int:
         parts = [
-            terms.seq(written(terms, CharSet(((first, last),))), spelled(terms, target, name, written))
+            terms.seq(of_range(terms, first, last), spelled(terms, target, name, written))
             for first, last, target in steps(terms, term)
         ]
         return terms.alt(parts)

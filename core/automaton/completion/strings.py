@@ -182,6 +182,8 @@ def some_string(terms: Terms, term: int) -> str:
             stack.append(target)
         elif kind == SEQ:
             stack += reversed(args)
+        elif kind == DEFERRED:  # decided by what it stands for
+            stack.append(terms.made(term))
         else:  # an ALT, which was decided by a part with a known string
             first = next(part for part in args if not terms.known(part) & DEAD)
             stack.append(terms.memo.get(("live", term), first))
