@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -208,8 +209,12 @@ class Validator:
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
     def _grammar(self, validator: Any, source: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if validator.is_type(instance, "string") and not _strings_of(string_grammar(source)).matches(instance):
-            yield ValidationError(f"{instance!r} is not a text of the grammar")
+        if validator.is_type(instance, "string"):
+            strings = _strings_of(string_grammar(source))
+            if not strings.matches(instance):
+                fault = bisect(range(len(instance)), False, key=lambda at: not strings.begins(instance[: at + 1]))
+                said = f"; {instance[fault:]!r} cannot follow {instance[:fault]!r}" if 0 < fault < len(instance) else ""
+                yield ValidationError(f"{instance!r} is not a text of the grammar{said}")
 
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         entry = self._enums.get(id(values))
