@@ -6,15 +6,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...language import node_kinds
 from ..normal.assertions import asserted
 from ..read.located import Located, SignedSchema
+from .context import GoalNodes
 from .object_witnesses import spelled_name
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from .objects import ObjectLowering
+
+
+class _Lowering(GoalNodes, Protocol):
+    """The part of `Lowering` that tags use.
+
+    Attributes:
+        objects: makes the nodes of objects.
+    """
+
+    objects: ObjectLowering
+
+    def after_tag(self, located: Located) -> int:
+        """Return what follows the tag of an object."""
+
 
 #: The keywords of an object whose members are written in the order of ``properties``, nothing else being asked of it.
 _PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
@@ -30,7 +45,7 @@ class _AfterTag:
         options: by the number of a tag, the objects that have it.
     """
 
-    lowering: Lowering
+    lowering: _Lowering
     options: list[list[Located]]
 
     def __call__(self, number: int) -> int:
@@ -45,7 +60,7 @@ class _AfterTag:
         return lowering.nodes.alt([lowering.subschema(option) for option in options])
 
 
-def tagged_objects(lowering: Lowering, options: Sequence[Located]) -> int | None:
+def tagged_objects(lowering: _Lowering, options: Sequence[Located]) -> int | None:
     """Return the union of objects whose first member is the same tag; None if they are not.
 
     Args:
