@@ -9,9 +9,10 @@ two to four calls in their ground truth, and own ones. A task is *right* if the 
 calls ran: BFCL's of the state and the results that were seen, AgentDojo's of the state and the answer, and for own
 tasks the state and the answer of a program that is kept with the task. All is greedy. The ways:
 
-- *single calls*: `Model.run`, the grammar of ``tool_choice="auto"``; *typed ids* adds `Policy.grounded`;
+- *single calls*: `Model.run`, whose first turn has to be a call;
 - *free Python*: text without a grammar, interpreted (`typed_programs.Interpreter`, a large part of Python);
-- *typed program*: statement by statement under `typed_programs.Typed`; *words of the request* restricts texts to these.
+- *typed program*: statement by statement under `typed_programs.Typed`; *words of the request* restricts texts to these;
+- *program tool*: one call of `program_tool`, in the model's own format of calls.
 
 Programs have one and the same prompt. A call that fails ends a program; in the loop the model reads the error. Each
 task is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on.
@@ -35,7 +36,7 @@ from benchmarks.shared.sheets import Sheet, Sheets
 from benchmarks.shared.typed_programs import CLOSED, OPENED, Interpreter, ProgramError, Typed, shown, stubs
 from toolgrammar.core import Grammar, Message, load_model
 from toolgrammar.core.models import Model
-from toolgrammar.tools import Policy, ToolSet
+from toolgrammar.tools import ToolSet, program_tool
 
 SINGLE = "single calls"
 COUNTED = ("right", "ran", "calls", "passes", "tokens")
@@ -100,7 +101,7 @@ def judged(task: Task, text: str) -> Sheet:
     return {**sheet, "answer": answer[:500], "error_of_program": error[:300]}
 
 
-def single(model: Model, task: Task, *, grounded: bool = False) -> Sheet:
+def single(model: Model, task: Task) -> Sheet:
     """Play a task with single calls."""
     world = Counted(task.begin())
 
@@ -112,9 +113,8 @@ def single(model: Model, task: Task, *, grounded: bool = False) -> Sheet:
         return call
 
     tools = ToolSet([one.changed(function=function(one.name)) for one in task.tools])
-    options: dict[str, Any] = {"policy": Policy.grounded(list(task.tools))} if grounded else {}
     messages = [Message("system", LOOP), Message("user", task.request)]
-    run = model.run(messages, tools=tools, max_turns=6, max_tokens=120, **options).result
+    run = model.run(messages, tools=tools, tool_choice="required", max_turns=6, max_tokens=120).result
     made = [[call.name, dict(call.arguments)] for turn in run.turns for call in turn.tool_calls]
     return {
         "right": int(world.world.is_right(run.text)),
@@ -150,12 +150,31 @@ def typed(model: Model, task: Task, *, copied: bool = False) -> Sheet:
     return {**judged(task, text.partition(CLOSED)[0]), "passes": passes, "tokens": tokens}
 
 
+def tool(model: Model, task: Task) -> Sheet:
+    """Write a program as the argument of the one call of `program_tool`."""
+    world = Counted(task.begin())
+    functions = [one.changed(function=partial(_call, world, one.name)) for one in task.tools]
+    tools = ToolSet([program_tool(functions)])
+    answer = model.generate([Message("user", task.request)], tools=tools, tool_choice="required", max_tokens=250)
+    usage = {"passes": answer.usage.forward_passes, "tokens": answer.usage.completion_tokens}
+    (call,) = answer.tool_calls[:1]
+    done = tools.in_conversation([Message("user", task.request)]).execute(call, allow_cut=True)
+    text = "" if done.value is None else shown(done.value)
+    right = not done.is_error and world.world.is_right(text)
+    sheet = {"right": int(right), "ran": int(not done.is_error), "calls": world.calls, "text": call.arguments["input"]}
+    return {**sheet, "answer": text[:500], "error_of_program": (done.error or "")[:300], **usage}
+
+
+def _call(world: Counted, name: str, **arguments: Any) -> Any:
+    return world.call(name, arguments)
+
+
 WAYS: dict[str, Callable[[Model, Task], Sheet]] = {
     SINGLE: single,
     "free Python": free,
     "typed program": typed,
     "typed program, words of the request": partial(typed, copied=True),
-    "single calls, typed ids": partial(single, grounded=True),
+    "program tool": tool,
 }
 
 

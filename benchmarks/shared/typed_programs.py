@@ -1,7 +1,8 @@
 """Programs of calls: a grammar of well-typed ones, statement by statement, and an interpreter that is no ``exec``.
 
-A program has statements ``name = value``, ``call(...)`` and ``return value``. A value is a call or a name with a path
-of fields and indices, or a literal; arguments are such values too, so calls nest. `Typed` gives the grammar of the next
+A program has statements ``name = value``, ``call(...)``, ``print(value)`` and ``return value``. A value is a call or a
+name with a path of fields and indices, or a literal; arguments are such values too: calls nest, at most `MOST_NESTED`
+deep and never inside of a call of the same tool. `Typed` gives the grammar of the next
 statement, in which every name is bound, every field is in the schema of a tool's results, and a value of a nominal type
 (``x-type``) comes from a result of this type or is a word of the request with a digit or a mark. `Interpreter` runs
 these programs, and those of a larger part of Python that a model writes freely.
@@ -20,6 +21,8 @@ from toolgrammar.core import Grammar
 
 #: A name that a program may bind.
 NAME = r"(?!(?:return|if|for|in|is|as|or|and|not|def|del|from|pass|try|with|while|else)\b)[a-z][a-z0-9_]{0,23}"
+#: Greatest number of calls inside of each other.
+MOST_NESTED = 3
 #: How a program begins and ends in the answer of a model.
 OPENED, CLOSED = "```python\n", "```"
 #: Keys of a schema that do not restrict its values.
@@ -96,8 +99,8 @@ class Typed:
         self._spans = list(re.finditer(r"[^\s\"'\\]+", request))
         self._request = request
         self._text_grammar = self._spanned() if copied else _SCALARS["string"]()
-        self._rules: dict[str, Grammar] = {}
-        self._values: dict[str, Grammar | None] = {}
+        self._calls: dict[tuple[str, frozenset[str]], Grammar | None] = {}
+        self._values: dict[tuple[str, frozenset[str]], Grammar | None] = {}
         self._has_begun = False
         self.bound: dict[str, dict[str, Any]] = {}
 
@@ -107,10 +110,10 @@ class Typed:
         Args:
             last: only ``return`` and the end are possible.
         """
-        tools = self._callable()
+        self._calls, self._values = {}, {}
         paths = [name + found for name, one in self.bound.items() if (found := self._path(one, {})) is not None]
-        calls = [self._rules[tool] for tool in tools]
-        ends = [self._rules[tool] + (self._path(self.tools[tool][1], {}) or "") for tool in tools]
+        calls = {tool: call for tool in self.tools if (call := self._call(tool, frozenset())) is not None}
+        ends = [call + (self._path(self.tools[tool][1], {}) or "") for tool, call in calls.items()]
         parts: list[Grammar | str] = [CLOSED] if self._has_begun or last else []
         if last:
             parts += [Grammar.sequence("return ", Grammar.choice(*paths), "\n")] if paths else []
@@ -118,7 +121,8 @@ class Typed:
         literals = [_SCALARS[kind]() for kind in ("integer", "number", "boolean")] + [self._text_grammar]
         values = Grammar.choice(*ends, *paths, *literals)
         parts.append(Grammar.sequence(Grammar.from_regex(NAME), " = ", values, "\n"))
-        parts += [call + "\n" for call in calls]
+        parts += [call + "\n" for call in calls.values()]
+        parts.append(Grammar.sequence("print(", Grammar.choice(*ends, *paths), ")\n"))
         parts.append(Grammar.sequence("return ", Grammar.choice(*ends, *paths), "\n"))
         return Grammar.choice(*parts)
 
@@ -158,38 +162,33 @@ class Typed:
             options.append(Grammar.from_regex(r"\[(-[1-9]|[0-9]|1[0-9])\]") + found)
         return _any_of(options)
 
-    def _callable(self) -> list[str]:
-        """Return the tools whose arguments all have values: a smallest fixed point, because calls nest."""
-        found: list[str] = []
-        while True:
-            self._rules, self._values = dict.fromkeys(found, Grammar.literal("")), {}
-            more = [
-                tool
-                for tool, (parameters, _) in self.tools.items()
-                if all(self.value(parameters["properties"][name]) for name in parameters.get("required", ()))
-            ]
-            if more == found:
-                self._rules, self._values = {tool: self._rule(tool) for tool in found}, {}
-                return found
-            found = more
+    def _call(self, tool: str, outer: frozenset[str]) -> Grammar | None:
+        """Return the grammar of the calls of a tool inside of other calls, or None: an argument has no value."""
+        if tool in outer or len(outer) == MOST_NESTED:
+            return None
+        key = (tool, outer)
+        if key not in self._calls:
+            arguments = self._arguments(tool, outer | {tool})
+            made = arguments and Grammar.sequence(f"{tool}(", arguments, ")")
+            self._calls[key] = made and Grammar.rule("_".join([tool, *sorted(outer)]), lambda: made)
+        return self._calls[key]
 
-    def _rule(self, tool: str) -> Grammar:
-        return Grammar.rule(tool, lambda: Grammar.sequence(f"{tool}(", self._arguments(tool), ")"))
-
-    def _arguments(self, tool: str) -> Grammar:
+    def _arguments(self, tool: str, outer: frozenset[str]) -> Grammar | None:
         """Return the grammar of the arguments: by place up to some parameter, and by name after it."""
         schema = self.tools[tool][0]
         known, needed = list(schema.get("properties", {}).items()), set(schema.get("required", ()))
-        made: dict[Any, Grammar | None] = {}
+        values = {name: self.value(wanted, outer) for name, wanted in known}
+        if any(values[name] is None for name in needed):
+            return None
+        made: dict[Any, Grammar] = {}
 
         def rest(index: int, named: bool, first: bool) -> Grammar:
             if index == len(known):
                 return Grammar.literal("")
             key = (index, named, first)
             if key not in made:
-                name, wanted = known[index]
-                value, comma = self.value(wanted), "" if first else ", "
-                options = []
+                name, comma = known[index][0], "" if first else ", "
+                value, options = values[name], []
                 if value is not None:
                     options.append(Grammar.sequence(f"{comma}{name}=", value, rest(index + 1, True, False)))
                     if not named:
@@ -201,31 +200,36 @@ class Typed:
 
         return rest(0, False, True)
 
-    def value(self, wanted: Mapping[str, Any]) -> Grammar | None:
-        """Return the grammar of the values for a parameter: literals, paths, and calls that are nested; or None."""
-        key = json.dumps(wanted, sort_keys=True, default=str)
+    def value(self, wanted: Mapping[str, Any], outer: frozenset[str] = frozenset()) -> Grammar | None:
+        """Return the grammar of the values for a parameter: literals, paths, and calls that are nested; or None.
+
+        Args:
+            wanted: the schema of the parameter.
+            outer: the tools in whose calls the value is.
+        """
+        key = (json.dumps(wanted, sort_keys=True, default=str), outer)
         if key not in self._values:
-            options: list[Grammar | str] = [one for one in [self._literal(wanted)] if one is not None]
+            options: list[Grammar | str] = [one for one in [self._literal(wanted, outer)] if one is not None]
             for name, schema in self.bound.items():
                 if (found := self._path(schema, wanted)) is not None:
                     options.append(name + found)
-            for tool, rule in self._rules.items():
-                results = self.tools[tool][1]
+            for tool, (_, results) in self.tools.items():
                 if results and (found := self._path(results, wanted)) is not None:
-                    options.append(rule + found)
+                    call = self._call(tool, outer)
+                    options += [] if call is None else [call + found]
             self._values[key] = _any_of(options)
         return self._values[key]
 
-    def _literal(self, wanted: Mapping[str, Any]) -> Grammar | None:
+    def _literal(self, wanted: Mapping[str, Any], outer: frozenset[str]) -> Grammar | None:
         if "anyOf" in wanted:
-            return _any_of([one for each in wanted["anyOf"] if (one := self._literal(each)) is not None])
+            return _any_of([one for each in wanted["anyOf"] if (one := self._literal(each, outer)) is not None])
         kind = wanted.get("type")
         if "x-type" in wanted:
             if kind == "string":
                 return _any_of([mark + word + mark for word in self._words for mark in "\"'" if mark not in word])
             return _any_of([word for word in self._words if re.fullmatch(r"-?(0|[1-9]\d{0,11})", word)])
         if kind == "array" and "items" in wanted:
-            one = self.value(wanted["items"])
+            one = self.value(wanted["items"], outer)
             some = "" if one is None else one + Grammar.repeat(Grammar.sequence(", ", one), 0, 7)
             return Grammar.sequence("[", Grammar.choice("", some), "]")
         if kind == "string" and "enum" not in wanted and (self.copied or not wanted.keys() - _SAID):
@@ -502,7 +506,7 @@ def shown(value: Any) -> str:
 
 
 def stubs(tools: Mapping[str, tuple[Any, Any]], said: Mapping[str, str]) -> str:
-    """Return tools as Python: a line for each class of results, and for each function.
+    """Return tools as Python: a line for each class of results, and for each function, without ``def``.
 
     Args:
         tools: parameters and results of each tool.
@@ -537,5 +541,5 @@ def stubs(tools: Mapping[str, tuple[Any, Any]], said: Mapping[str, str]) -> str:
             for key, one in parameters.get("properties", {}).items()
         )
         given = named(results, "".join(part.title() for part in tool.split("_"))) if results else "Any"
-        lines.append(f"def {tool}({listed}) -> {given}: ...  # {said.get(tool, '')}")
+        lines.append(f"{tool}({listed}) -> {given}  # {said.get(tool, '')}")
     return "\n".join([*classes.values(), *lines])
