@@ -35,6 +35,7 @@ from .toolset import ToolSet
 
 if TYPE_CHECKING:
     from .policy import Origin, Policy
+    from .programs.tool import program_tool
     from .sources.openapi import tools_from_openapi
     from .typescript.harmony import tools_to_harmony
     from .typescript.printer import schema_to_typescript, tools_to_typescript
@@ -56,6 +57,7 @@ __all__ = [
     "WireFormat",
     "close_objects",
     "get_format",
+    "program_tool",
     "schema_from_typescript",
     "schema_to_typescript",
     "to_json_schema",
@@ -70,6 +72,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "policy": "Origin Policy",
+            "programs.tool": "program_tool",
             "sources.openapi": "tools_from_openapi",
             "typescript.harmony": "tools_to_harmony",
             "typescript.printer": "schema_to_typescript tools_to_typescript",

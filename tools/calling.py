@@ -228,7 +228,7 @@ def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> 
         ToolCallError: the function is async, and this thread already runs an event loop.
         ToolTimeoutError: the seconds are over.
     """
-    if tool.function is not None and _is_async(tool.function):
+    if tool.function is not None and is_async(tool.function):
         return _run_async(tool, action, timeout)
     value = action() if timeout is None else _in_time(tool, action, timeout)
     if inspect.isawaitable(value) or inspect.isasyncgen(value):
@@ -243,7 +243,7 @@ async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = No
         return action()
 
     async def whole() -> Any:
-        if tool.function is not None and _is_async(tool.function):
+        if tool.function is not None and is_async(tool.function):
             return await _awaited(action())
         return await _awaited(await _in_thread(lambda: _listed(action())))
 
@@ -271,7 +271,8 @@ def _is_parts(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(isinstance(part, (TextPart, ImagePart)) for part in value)
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
+    """Return True if a function is to be awaited."""
     while hasattr(function, "func"):  # functools.partial
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
@@ -290,7 +291,7 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
     except RuntimeError:
         pass
     else:
-        value = action() if not _is_async(tool.function or action) else None
+        value = action() if not is_async(tool.function or action) else None
         if inspect.iscoroutine(value):
             value.close()
         raise ToolCallError(

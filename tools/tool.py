@@ -55,6 +55,7 @@ class Tool:
             OpenAI's and Anthropic's tools; see ``GenerateParams.tools_in_prompt`` for all tools).
         operation: what an OpenAPI document says of the tool: its request, and its answers, which nobody promises; the
             `Operation` of ``sources.openapi``, or None.
+        program: what a tool of programs runs, the `Program` of ``programs.tool``, or None.
 
     Raises:
         SchemaError: the name is unusable, or the parameters are not an object schema.
@@ -75,6 +76,7 @@ class Tool:
     values: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     deferred: bool = field(default=False, repr=False, compare=False)
     operation: Any = field(default=None, repr=False, compare=False)
+    program: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -215,6 +217,12 @@ class Tool:
     def renamed(self, name: str) -> Tool:
         """Return the same tool under another name (frameworks rename tools before a model sees them)."""
         return self.changed(name=name)
+
+    def read_as(self, readable: Tool) -> Tool:
+        """Return the same tool, whose arguments depend on the conversation, and which models see as another one."""
+        made = self.changed()
+        made.__dict__["_live_facts"] = False, True, readable
+        return made
 
     def restricted(self, parameters: dict[str, Any]) -> Tool:
         """Return the same tool with parameters that take fewer values, and that models do not see (a policy)."""

@@ -133,7 +133,7 @@ class ToolSet(Execution):
         self._derived = Derived()
         self._messages: tuple[Message, ...] | None = None
         self._names_only = False  # arguments of calls do not matter
-        self._offered_cache: dict[str, Tool] | None = None  # of `_offered`
+        self._offered_cache: dict[str, Tool] | None = None  # of `offered`
         self._context: Context | None = None
         self._policy: Any = None
         for name, reason in self._without_grammar():
@@ -250,7 +250,7 @@ class ToolSet(Execution):
         needs = self._policy is not None or any(tool.needs_conversation for tool in self)
         if not needs and not self._has_values:
             return self
-        made = self._with(self)
+        made = self._with(each.program.in_conversation(messages, each) if each.program else each for each in self)
         if needs:
             made._messages = tuple(messages)
         else:
@@ -258,14 +258,15 @@ class ToolSet(Execution):
         made._context = copy_context()  # callables run in that of the request, whatever thread writes the answer
         return made
 
-    def _offered(self) -> dict[str, Tool]:
+    @property
+    def offered(self) -> dict[str, Tool]:
         """Return the tools that may be called now, by name, with the values and texts of the conversation."""
         if self._offered_cache is None:
             found: dict[str, Tool] = {}
             for tool in self:
                 once = tool.name if self._policy is not None and not self._policy.may_repeat(tool.name) else None
                 parameters = of_conversation(tool.parameters, self._messages or (), once=once)
-                if parameters is tool.parameters:
+                if parameters is tool.parameters and tool.program is None:
                     found[tool.name] = tool
                     continue
                 bound = tool.changed(parameters=parameters)
@@ -284,7 +285,7 @@ class ToolSet(Execution):
             LiveValuesError: a required parameter has no value.
         """
         demanded = () if choice in ("auto", "none") else self.names if choice == "required" else (choice,)
-        if demanded and not any(name in self._offered() for name in demanded):
+        if demanded and not any(name in self.offered for name in demanded):
             raise not_offered([self._tools[name] for name in demanded], self._messages or ())
 
     def require_conversation(self, tool: str | None = None) -> None:
@@ -329,7 +330,7 @@ class ToolSet(Execution):
             self._additional_properties,
             self._max_calls,
             tuple(sorted(self._strictness.items())),
-            None if self._messages is None else tuple(tool.fingerprint for tool in self._offered().values()),
+            None if self._messages is None else tuple(tool.fingerprint for tool in self.offered.values()),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -439,7 +440,7 @@ class ToolSet(Execution):
         return grammar
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
-        tools = tuple(self._offered().values())
+        tools = tuple(self.offered.values())
         choice = check_tool_choice(choice, self.names)
         if choice == "required" and not self._tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
@@ -452,7 +453,7 @@ class ToolSet(Execution):
             return replace(turn, min_calls=1, text=False)
         if choice == "auto":
             return turn
-        return replace(turn, tools=(self._offered()[choice],), min_calls=1, max_calls=1, text=False)
+        return replace(turn, tools=(self.offered[choice],), min_calls=1, max_calls=1, text=False)
 
     def _turn_with(self, tools: tuple[Tool, ...] = (), **fields: Any) -> TurnSpec:
         """Return a turn with some tools, whose schemas are read as this set reads them."""
@@ -463,7 +464,7 @@ class ToolSet(Execution):
         """Return the spellings of other families beside a format: in the grammar and the parser, the same tools."""
 
         def make() -> OtherSpellings:
-            tools = tuple(tool.of_today() for tool in self._offered().values())
+            tools = tuple(tool.of_today() for tool in self.offered.values())
             return OtherSpellings.beside(wire, self._turn_with(tools))
 
         spellings: OtherSpellings = self._derived.get((OtherSpellings, wire), make)
@@ -740,7 +741,7 @@ class ToolSet(Execution):
             brief: names of tools without schema, and with one line of their description.
             bound: only the tools that may be called now, with the values of the conversation (`in_conversation`).
         """
-        listed = [tool.to_openai(brief=tool.name in brief) for tool in (self._offered().values() if bound else self)]
+        listed = [tool.to_openai(brief=tool.name in brief) for tool in (self.offered.values() if bound else self)]
         for tool in listed if closed else ():
             function = tool["function"]
             if "parameters" in function and not self._is_open(function["name"]):
@@ -805,7 +806,7 @@ class ToolSet(Execution):
     def named(self) -> ToolSet:
         """Return the tools that may be called now, without parameters: for a request that chooses among them."""
         nothing = {"type": "object", "properties": {}}
-        made = self._with(Tool(tool.name, tool.summary, nothing) for tool in self._offered().values())
+        made = self._with(Tool(tool.name, tool.summary, nothing) for tool in self.offered.values())
         made._names_only = True
         return made
 
@@ -887,7 +888,7 @@ class ToolSet(Execution):
         def make() -> ArgumentChecker:
             from .argument_checker import ArgumentChecker
 
-            tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
+            tool = self._tools[name] if self._messages is None else self.offered.get(name, self._tools[name])
             return ArgumentChecker(tool, additional_properties=self._is_open(name))
 
         checker: ArgumentChecker = self._derived.get(name, make)

@@ -160,7 +160,7 @@ class RunState:
 
     def executor(self) -> Any:
         """Return the tools that execute calls; under a policy, in the conversation, whose calls it judges again."""
-        is_under = getattr(self.tools, "policy", None) is not None
+        is_under = getattr(self.tools, "policy", None) is not None or any(tool.program for tool in self.tools or ())
         return self.tools.in_conversation(self.messages) if is_under else self.tools
 
     @property

@@ -16,6 +16,7 @@ from ..regex.foreign import to_ecma
 from .ebnf import read_ebnf
 from .expressions import Part, pattern, walk
 from .lark import read_lark
+from .programs import Programs, read_programs
 from .rules import Rules
 
 _EXAMPLE = '{"syntax": "lark", "definition": "start: ..."}'
@@ -33,7 +34,7 @@ class StringGrammar:
 
     syntax: str
     definition: str
-    rules: Rules = field(compare=False, repr=False)
+    rules: Rules | Programs = field(compare=False, repr=False)
 
     def term(self, terms: Terms) -> int | None:
         """Return the strings as a term; None if they are not a regular language, or too large a one."""
@@ -69,12 +70,21 @@ def _ebnf(text: str) -> Rules:
     return read_ebnf(text, is_exact=True).rules
 
 
+def _literal(grammar: Any) -> Rules:
+    """Return the grammar of the literals of a program."""
+    rules = string_grammar(grammar).rules
+    if isinstance(rules, Programs):
+        raise GrammarError("a literal is no program", hint=f"for example {_EXAMPLE}")
+    return rules
+
+
 #: Readers of the syntaxes. Regular expressions are Rust's, as in OpenAI's custom tools.
-READERS: Mapping[str, Callable[[str], Rules]] = {
+READERS: Mapping[str, Callable[[str], Rules | Programs]] = {
     "lark": lambda text: read_lark(text, is_exact=True).rules,  # a string is spelled in more bytes than it has
     "regex": _regex,
     "gbnf": _ebnf,
     "ebnf": _ebnf,
+    "program": lambda text: read_programs(text, _literal),
 }
 
 
@@ -102,6 +112,8 @@ def _read(syntax: str, definition: str) -> StringGrammar:
     """Return a grammar of a string. Raise GrammarError for control tokens and schemas, which a
     string cannot contain."""
     rules = READERS[syntax](definition)
+    if isinstance(rules, Programs):
+        return StringGrammar(syntax, definition, rules)
     rules.check()
     if rules.controls:
         raise GrammarError(

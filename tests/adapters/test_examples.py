@@ -22,6 +22,7 @@ OSLO = "{'city': 'Oslo', 'unit': 'celsius'}"
 SAID = {
     "langchain_agent.py": ["model calls: get_weather", "'unit': 'celsius'", "tool says:   -4 degrees", "set_lamp("],
     "langchain_live_values.py": ["assign({'project': 'engine', 'ticket': 'E-1', 'person': 'p-71'})", "E-1 of 2 goes"],
+    "program_shop.py": ["the result that the model reads: 24.5", "cannot follow"],
     "policy_mail.py": ["('eve@evil.example', 9000.0)", "with the policy:  ('bob@home.example', 25.0)"],
     "crewai_live_values.py": ["add_article('O-17', 'fruit', 'pear')", "The fruit is added."],
     "autogen_live_values.py": ['"booking": "B-77"', "B-77 has seat 14 in IC 702"],

@@ -146,7 +146,7 @@ def test_schemas_allow_what_has_an_origin(seed: int, thorough: bool) -> None:
             policy = Policy(said) if policy is None else policy & Policy(said)
         assert policy is not None
         bound = tools.under(policy).in_conversation(TALK)
-        grammar = bound.grammar("json", tool_choice="t") if "t" in bound._offered() else None
+        grammar = bound.grammar("json", tool_choice="t") if "t" in bound.offered else None
         for value in VALUES:
             call = call_of("t", **wrap(value))
             allowed = policy.refusal(call, TALK, tools) is None
@@ -344,10 +344,7 @@ def test_equal_calls_after_a_result() -> None:
     """They are refused where the policy says so, until the user writes again, and allowed for tools that poll."""
     policy = Policy({"tools": {"*": "free"}, "repeats": {"except": ["read_*"]}})
     tools = TOOLS.under(policy)
-    assert (
-        "contacts" not in tools.in_conversation(TALK)._offered()
-        and "read_mail" in tools.in_conversation(TALK)._offered()
-    )
+    assert "contacts" not in tools.in_conversation(TALK).offered and "read_mail" in tools.in_conversation(TALK).offered
     made = call_of("send", to=["a"], subject="s")
     later = [*TALK, Message("assistant", tool_calls=(made,)), Message("tool", "sent", tool_call_id=made.id)]
     assert tools.in_conversation(later)._checked(made).error is not None

@@ -93,16 +93,28 @@ def _of_arguments(tool: Tool) -> Iterator[_Typed]:
 
 def _of_result(tool: Tool) -> Iterator[_Typed]:
     """Yield the named types of a tool's result: of its source's schema, or of a function's return annotation."""
+    if tool.output_schema is None and tool.operation is None:
+        yield from _in_annotation(_hints(tool.function).get("return", Any), (), ())
+    yield from _in_schema(result_schema(tool), ())
+
+
+def result_schema(tool: Tool) -> dict[str, Any]:
+    """Return the schema of a tool's result: its source's, or of a function's return annotation; ``{}``: unknown."""
     if tool.output_schema is not None or tool.operation is not None:
-        schema = tool.output_schema if tool.operation is None else tool.operation.answers()
-    else:
-        hint = _hints(tool.function).get("return", Any)
-        yield from _in_annotation(hint, (), ())
-        try:
-            schema = TypeAdapter(hint).json_schema(mode="serialization")
-        except Exception:  # a class that Pydantic does not know
-            return
-    yield from _in_schema(schema, ())
+        found: dict[str, Any] | None = tool.output_schema if tool.operation is None else tool.operation.answers()
+        return found or {}
+    try:
+        return TypeAdapter(_hints(tool.function).get("return", Any)).json_schema(mode="serialization")
+    except Exception:  # a class that Pydantic does not know
+        return {}
+
+
+def named_types(tool: Tool) -> tuple[dict[tuple[str, ...], str], dict[tuple[str, ...], str]]:
+    """Return the names of the types of a tool's arguments, and of its results, by the steps that lead to a value.
+
+    The steps of results have none for an item. Of several names the nearest counts."""
+    found = [{typed.steps: typed.name for typed in reversed([*of])} for of in (_of_arguments(tool), _of_result(tool))]
+    return found[0], found[1]
 
 
 def _hints(source: Any) -> Mapping[str, Any]:

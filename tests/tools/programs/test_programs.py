@@ -1,0 +1,285 @@
+"""Programs of calls: the language, its values and budgets, the interpreter, and the tool in a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any, NewType
+
+import pytest
+from pydantic import BaseModel
+
+from toolgrammar.core import Grammar, GrammarError, Message, SchemaError, ToolCall, ToolCallError
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import Tool, ToolSet, program_tool
+from toolgrammar.tools.formats import format_names, get_format
+from toolgrammar.tools.programs.interpreter import Interpreter
+
+from .law import generated, program_tools, vocabulary, walk
+from .typed import judge
+
+CustomerId = NewType("CustomerId", str)
+OrderId = NewType("OrderId", str)
+
+
+class Customer(BaseModel):
+    """A customer."""
+
+    id: CustomerId
+    name: str
+
+
+class Order(BaseModel):
+    """An order."""
+
+    id: OrderId
+    customer: CustomerId
+    total: float
+
+
+def find_customer(name: str) -> Customer:
+    """Find a customer."""
+    if name == "Nobody":
+        raise LookupError("nothing found")
+    return Customer(id=CustomerId("C-1"), name=name)
+
+
+def orders_of(customer: CustomerId, limit: int = 2) -> list[Order]:
+    """List orders."""
+    return [Order(id=OrderId(f"O-{n}"), customer=customer, total=10.0 * n) for n in range(limit)]
+
+
+def cancel_order(order: OrderId, reasons: list[str] | None = None) -> bool:
+    """Cancel an order."""
+    return True
+
+
+SHOP = [find_customer, orders_of, cancel_order]
+
+
+def run(text: str, tools: ToolSet | None = None, messages: Any = None) -> Any:
+    """Return what a program returns, or its error as text."""
+    tools = tools or ToolSet([program_tool(SHOP)])
+    if messages is not None:
+        tools = tools.in_conversation(messages)
+    result = tools.execute({"name": "run_program", "arguments": {"input": text}})
+    return result.error if result.is_error else result.value
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_begun_is_finished_and_every_mask_is_what_accept_takes(seed: int) -> None:
+    """Along random walks masks equal the matcher, each text has a completion, and each budget ends in a program."""
+    rng = random.Random(seed)
+    (tool,) = program_tools(rng)
+    grammar, words = Grammar.from_json_schema(tool.parameters), vocabulary()
+    for _ in range(3):
+        assert grammar.matches(walk(grammar, words, rng))
+    ended = [text for most in sorted(rng.sample(range(8, 90), 5)) if (text := generated(grammar, words, most, rng))]
+    assert len(ended) >= 3
+    assert all(map(grammar.matches, ended))
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_every_format_writes_programs(name: str) -> None:
+    """In every wire format a walk ends, with masks that equal the matcher; without control tokens it is read back."""
+    rng, special = random.Random(name), list(getattr(get_format(name), "special", ()))
+    tools = program_tools(rng)
+    text = walk(tools.grammar(name, tool_choice="required", max_calls=1), vocabulary(special), rng, masks=12)
+    if not special:
+        (call,) = tools.parse(text.decode(), name).tool_calls
+        assert call.error is None
+
+
+def test_mypy_accepts_every_program() -> None:
+    """mypy --strict takes each program of random walks against stubs of the same tools, and the grammar refuses each
+    mutant that mypy rejects."""
+    counts = judge(seed=21, count=60)
+    assert counts["programs"] == 60
+    assert counts["rejected"] > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('return find_customer("Ada").name', "Ada"),
+        ('c = find_customer(name="Ada")\nreturn orders_of(c.id)[-1].total', 10.0),
+        ("c = find_customer('Ada')\nreturn orders_of(c[\"id\"], limit=3)[2]['id']", "O-2"),
+        ('o = orders_of(find_customer("A").id)[1].id\ncancel_order(o, ["late", "wrong"])\n', True),
+        ('n = 1\nc = find_customer("A")\nprint(orders_of(c.id, n))', [{"id": "O-0", "customer": "C-1", "total": 0.0}]),
+        ('print(find_customer("A").name)\nprint(find_customer("B").name)\n', "A\nB"),
+        ('cancel_order("O-17")', True),
+    ],
+)
+def test_programs_return_what_they_say(text: str, value: Any) -> None:
+    """A program returns the value of ``return``, else what it prints, else the value of its last call."""
+    assert run(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ('orders_of(find_customer("Ada").name)', "'name)' cannot follow 'orders_of(find_customer(\"Ada\").'"),
+        ("return known.id", "'known.id' cannot follow 'return '"),
+        ('c = find_customer("A")\nc = find_customer("B")', "cannot follow"),
+        ("import os", "cannot follow"),
+        ("", "is not a text of the grammar"),
+    ],
+)
+def test_what_is_not_well_typed_is_refused_at_its_place(text: str, part: str) -> None:
+    """A call with another text is refused; the error names the first characters that cannot stand there."""
+    assert part in run(text)
+
+
+def test_a_failure_tells_what_was_bound() -> None:
+    """A failing call ends the program; the model reads the statement, the reason and the values before it."""
+    error = run('c = find_customer("Ada")\no = orders_of(c.id)\ncancel_order(o[7].id)')
+    assert "line 3, `cancel_order(o[7].id)`: IndexError" in error
+    assert 'c = {"id":"C-1","name":"Ada"}' in error
+    assert "LookupError: nothing found" in run('x = find_customer("Nobody")')
+
+
+def test_programs_are_bounded() -> None:
+    """The number of calls, statements and nested calls is bounded."""
+    tools = ToolSet([program_tool(SHOP, max_calls=1, statements=2, nested=1)])
+    assert "too many calls" in run('find_customer("A")\nfind_customer("B")', tools)
+    assert "cannot follow" in run('find_customer("A")\nfind_customer("B")\nfind_customer("C")', tools)
+    assert "cannot follow" in run('orders_of(find_customer("A").id)', tools)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "().__class__",
+        "f.__globals__",
+        "open('x')",
+        "__import__('os')",
+        "[x for x in f()]",
+        "while True: pass",
+        "lambda: 1",
+        "f(*f())",
+        "f(**{})",
+        "x = y = f()",
+        "f() + f()",
+        "f'{f()}'",
+        "return",
+        "x[0] = 1",
+        "del f",
+        "f(1)",
+        "print()",
+        "{**f()}",
+        "(" * 500 + ")" * 500,
+        "f()" + ".a" * 3_000,
+        "x" * 30_000,
+        "\0",
+    ],
+)
+def test_the_interpreter_runs_nothing_but_calls(text: str) -> None:
+    """Whatever else a text is, it is refused with an error of ours, and nothing of it has run."""
+    calls: list[ToolCall] = []
+
+    def run_all() -> None:
+        steps = Interpreter({"f": ("f", [])}, 5).run(text)
+        for _ in range(6):
+            calls.append(steps.send(None if not calls else {"a": 1}))
+
+    with pytest.raises(ToolCallError):
+        run_all()
+    assert all(call.name == "f" and not call.arguments for call in calls)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_result_of_a_tool_ends_in_a_value_or_an_error_of_ours(seed: int) -> None:
+    """Whatever tools return, a program of the grammar returns, or fails with an error that a model can read."""
+    rng = random.Random(seed)
+    (tool,) = program_tools(rng).in_conversation([])
+    grammar, words = Grammar.from_json_schema(tool.parameters["properties"]["input"]), vocabulary()
+    names = {"f0": 3, "f1": 3, "f2": 3, "f3": 3, "f9": 1}
+    parameters = {name: (name, [f"p{n}" for n in range(count)]) for name, count in names.items()}
+    results = [None, 1, "x", [], [[]], {"id": 1, "a": [{"b": 2}]}, {"a": {"name": [{}]}}]
+    for _ in range(25):
+        steps, value = Interpreter(parameters, 10).run(json.loads(walk(grammar, words, rng, masks=0))), None
+        try:
+            while True:
+                steps.send(value)
+                value = rng.choice(results)
+        except (StopIteration, ToolCallError):
+            pass
+
+
+def test_ids_come_from_results_or_from_the_conversation() -> None:
+    """In a conversation, a literal id is a word of the user or of an earlier program's result; a name is none."""
+    asked = [Message("user", "Cancel order O-17, please.")]
+    assert run('cancel_order("O-17")', messages=asked) is True
+    assert "cannot follow" in run('cancel_order("O-18")', messages=asked)
+    assert "cannot follow" in run('cancel_order("order")', messages=asked)
+    told = [*asked, Message("tool", '{"id": "O-18"}', tool_call_id="c", name="run_program")]
+    assert run('cancel_order("O-18")', messages=told) is True
+    other = [*asked, Message("tool", '{"id": "O-18"}', tool_call_id="c", name="get_page")]
+    assert "cannot follow" in run('cancel_order("O-18")', messages=other)
+
+
+def test_what_may_be_null_is_given_only_where_null_is_allowed() -> None:
+    """A result that may be null is no argument of a parameter without null."""
+    schema = {"type": "object", "properties": {"id": {"type": ["string", "null"]}}, "required": ["id"]}
+    maybe = Tool("maybe", "", {"type": "object", "properties": {}}, output_schema=schema)
+    strict = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^x"}}, "required": ["a"]}
+    loose = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]}
+    (tool,) = ToolSet([program_tool([maybe, Tool("strict", "", strict), Tool("loose", "", loose)])])
+    grammar = Grammar.from_json_schema(tool.parameters["properties"]["input"])
+    assert grammar.matches(json.dumps("loose(maybe().id)"))
+    assert not grammar.matches(json.dumps("strict(maybe().id)"))
+
+
+def test_tools_without_a_form_in_programs_are_left_out() -> None:
+    """A tool whose arguments depend on each other, or have no name, is left out with the reason; without others, making
+    the tool is an error."""
+    odd = Tool("odd", "", {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}]})
+    unnamed = Tool("unnamed", "", {"type": "object", "properties": {"a-b": {}}, "required": ["a-b"]})
+    tool = program_tool([*SHOP, odd, unnamed])
+    assert set(tool.program.left_out) == {"odd", "unnamed"}
+    with pytest.raises(SchemaError, match="no tool can be called in a program: odd: its arguments depend"):
+        program_tool([odd])
+
+
+def test_programs_without_a_first_call_are_not_offered() -> None:
+    """Where each call needs an id that the conversation does not have, the tool is not offered; else it is."""
+    tools = ToolSet([program_tool([cancel_order])])
+    assert list(tools.in_conversation([]).offered) == []
+    assert list(tools.in_conversation([Message("user", "Cancel O-17")]).offered) == ["run_program"]
+
+
+def test_a_model_runs_programs() -> None:
+    """A program is a call like any other: it is written under the grammar, run, and its result read."""
+    text = 'c = find_customer(name="Mia Lund")\nreturn orders_of(customer=c.id)[1].total'
+    first = Message("assistant", tool_calls=(ToolCall("c1", "run_program", {"input": text}),))
+    model = ScriptedModel([first, Message("assistant", "It was 10.")])
+    run = model.run("What was Mia Lund's last order?", tools=ToolSet([program_tool(SHOP)]), max_tokens=400).result
+    assert [message.content for message in run.messages if message.role == "tool"] == ["10.0"]
+    assert run.text == "It was 10."
+
+
+def test_models_see_functions_and_no_grammar() -> None:
+    """The prompt has the signatures of the functions, and not the definition of the grammar."""
+    (shown,) = ToolSet([program_tool(SHOP)]).to_openai()
+    assert "orders_of(customer: CustomerId, limit: int = ...) -> list[Order]  # List orders." in json.dumps(shown)
+    assert "x-grammar" not in json.dumps(shown)
+
+
+def test_async_tools_are_awaited() -> None:
+    """A program over async functions is a tool that is awaited."""
+
+    async def later(name: str) -> Customer:
+        await asyncio.sleep(0)
+        return find_customer(name)
+
+    tools = ToolSet([program_tool([later])])
+    call = {"name": "run_program", "arguments": {"input": 'return later("Ada").name'}}
+    assert asyncio.run(tools.acall(call)) == "Ada"
+
+
+@pytest.mark.parametrize("definition", ["", "{}", "[]", '{"functions": {}}', '{"functions": {"f": {}}}'])
+def test_a_malformed_definition_is_refused(definition: str) -> None:
+    """A definition that is none is an error of ours."""
+    with pytest.raises(GrammarError, match="definition of programs cannot be read"):
+        Tool.custom("p", definition=definition, syntax="program")
