@@ -44,6 +44,9 @@ _STYLES = {
 _OTHER_HEADERS = frozenset({"accept", "content-type", "authorization"})
 #: Keywords that do not constrain JSON values.
 _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
+#: Our own keywords among the extensions of a document (`x-...`), whose values are no schemas of the document. Policies
+#: read the last two.
+_OURS = frozenset({*(name for name in KEYWORDS if name.startswith("x-")), "x-type", "x-trusted"})
 _MAX_LISTED = 20
 #: Maximum number of objects and lists around a part of a schema; `to_json_schema` has the limit of schemas.
 _MAX_NESTED = 3 * MAX_DEPTH
@@ -513,7 +516,11 @@ class _Document:
                     return result
             unsent = unsent | self._unsent(part, pointer)
             for key, value in part.items():
-                if (key == "$ref" and isinstance(value, str)) or key in _DROPPED or str(key).startswith("x-"):
+                if (key == "$ref" and isinstance(value, str)) or key in _DROPPED:
+                    continue
+                if str(key).startswith("x-"):  # of other programs, unless it is ours
+                    if key in _OURS:
+                        result[key] = value
                     continue
                 if key in KEYWORDS.schema_maps and isinstance(value, Mapping):
                     hidden = unsent if key == "properties" else ()

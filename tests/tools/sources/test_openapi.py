@@ -12,7 +12,10 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import SchemaError
+from toolgrammar.core.schema import KEYWORDS
 from toolgrammar.tools import Tool, ToolSet, dialects, tools_from_openapi
+from toolgrammar.tools.policy.compiled import TRUSTED
+from toolgrammar.tools.policy.grounded import TYPE
 
 PETS: dict[str, Any] = {
     "openapi": "3.0.3",
@@ -444,6 +447,17 @@ def test_references_are_uri_fragments() -> None:
     source["paths"]["/y/{id}"] = {"parameters": [parameter("id", "path", schema)]}
     (tool,) = tools_from_openapi(source)
     assert tool.parameters["properties"] == {"id": {"type": "string"}}
+
+
+@pytest.mark.parametrize("name", sorted({*(name for name in KEYWORDS if name.startswith("x-")), TYPE, TRUSTED}))
+def test_keywords_of_ours_are_kept(name: str) -> None:
+    """Of the extensions of a schema in a document, those that this library reads stay, as they are written."""
+    value: Any = {"x-grammar": {"syntax": "lark", "definition": 'start: "a"'}, TYPE: "Id", TRUSTED: False}.get(
+        name, "a"
+    )
+    schema = {"type": "string", name: value, "x-other": value}
+    (tool,) = tools_from_openapi(document({"parameters": [parameter("a", "query", schema)]}))
+    assert tool.parameters["properties"]["a"] == {"type": "string", name: value}
 
 
 def test_long_chains_of_references() -> None:
