@@ -95,6 +95,12 @@ class AnthropicMessages(StrictToolsProtocol):
         """Return the fields with the tools and the choice among them."""
         return {"tools": _tools(tools, sent), **choice}
 
+    def without_strict(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a request whose tools are not strict."""
+        if "tools" not in body:
+            return body
+        return {**body, "tools": [{key: tool[key] for key in tool if key != "strict"} for tool in body["tools"]]}
+
     def answer_fields(self, schema: Any) -> dict[str, Any]:
         """Return the fields with the schema of the answer."""
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}

@@ -68,6 +68,16 @@ class Converse(StrictToolsProtocol):
         made = [_tool(one["function"], sent.schemas, one["function"]["name"] in sent.strict) for one in tools]
         return {"toolConfig": {"tools": made, **choice}}
 
+    def without_strict(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a request whose tools are not strict."""
+        if "toolConfig" not in body:
+            return body
+        entries = [
+            {kind: {key: spec[key] for key in spec if key != "strict"} for kind, spec in entry.items()}
+            for entry in body["toolConfig"]["tools"]
+        ]
+        return {**body, "toolConfig": {**body["toolConfig"], "tools": entries}}
+
     def answer_fields(self, schema: Any) -> dict[str, Any]:
         """Return the format of the answer; the schema is a text here."""
         named = {"jsonSchema": {"name": "answer", "schema": json.dumps(schema)}}
@@ -109,7 +119,7 @@ class Converse(StrictToolsProtocol):
         if name == "strict":
             return super().has_field(body, name)
         if name == "cachePoint":
-            return bool(_unmarked(body) != body)
+            return _unmarked(body) != body
         return name in body.get(_place(name), {})
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -118,7 +128,7 @@ class Converse(StrictToolsProtocol):
             return super().without_field(body, name)
         made = dict(body)
         if name == "cachePoint":
-            return _unmarked(made)  # type: ignore[no-any-return]
+            return _unmarked(made)
         place = _place(name)
         made[place] = {key: value for key, value in made.get(place, {}).items() if key != name}
         return {key: value for key, value in made.items() if key != place or value}
@@ -204,10 +214,19 @@ def _marked(body: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_unmarked(one) for one in value if one != _POINT]
-    return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request without cache points, which are where `_marked` adds them."""
+
+    def unmarked(blocks: Sequence[Any]) -> list[Any]:
+        return [block for block in blocks if block != _POINT]
+
+    made = dict(body)
+    if "toolConfig" in made:
+        made["toolConfig"] = {**made["toolConfig"], "tools": unmarked(made["toolConfig"]["tools"])}
+    if "system" in made:
+        made["system"] = unmarked(made["system"])
+    made["messages"] = [{**turn, "content": unmarked(turn["content"])} for turn in made["messages"]]
+    return made
 
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:

@@ -157,6 +157,10 @@ class StrictToolsProtocol(ProviderProtocol):
         """Return the fields with the tools and the choice among them."""
 
     @abstractmethod
+    def without_strict(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a request whose tools are not strict."""
+
+    @abstractmethod
     def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
 
@@ -233,25 +237,16 @@ class StrictToolsProtocol(ProviderProtocol):
 
     def has_field(self, body: Mapping[str, Any], name: str) -> bool:
         """Return True if a request has an optional field; ``strict`` is in its tools."""
-        return '"strict": true' in json.dumps(body) if name == "strict" else super().has_field(body, name)
+        return self.without_field(body, name) != body if name == "strict" else super().has_field(body, name)
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field."""
-        return _without_strict(body) if name == "strict" else super().without_field(body, name)
+        return self.without_strict(body) if name == "strict" else super().without_field(body, name)
 
 
 def plain_id(call_id: str) -> str:
     """Return the id of a call of another server in the characters that the APIs take."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
-
-
-def _without_strict(value: Any) -> Any:
-    """Return a request whose tools are not strict."""
-    if isinstance(value, list):
-        return [_without_strict(one) for one in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {key: _without_strict(one) for key, one in value.items() if (key, one) != ("strict", True)}
 
 
 def _name_of(sent: Sent, answer: Form) -> str:

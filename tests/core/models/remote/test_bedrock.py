@@ -30,7 +30,9 @@ from toolgrammar.core import (
     load_model,
 )
 from toolgrammar.core.models.remote import transport
+from toolgrammar.tools import ToolSet
 
+from . import anthropic_server
 from .bedrock_server import MODEL, Bedrock, call, events, frame, refusal, stream, text, thinking
 from .test_anthropic import tools_of
 from .test_remote_tools import ARGUMENTS, NAMES, TOOLS, check_calls
@@ -197,6 +199,38 @@ def test_earlier_calls_without_tools() -> None:
     answer = server.model().generate(history)
     assert (answer.text, answer.attempts) == ("Rain.", 2)
     assert server.asked[0]["toolConfig"]["tools"][0]["toolSpec"]["name"] == "weather"
+
+
+@pytest.mark.parametrize("of_anthropic", [True, False])
+def test_refused_fields_leave_the_conversation_alone(of_anthropic: bool) -> None:
+    """Without a field that a server refuses, a request has the same arguments, results and schemas as before."""
+    odd = {"strict": True, "note": [{"cachePoint": {"type": "default"}}]}
+    refused = "strict: Extra inputs are not permitted", "cachePoint is not supported"
+
+    def places(body: dict[str, Any]) -> list[Any]:
+        config = body if of_anthropic else body["toolConfig"]
+        tools = [tool for tool in config["tools"] if tool != {"cachePoint": {"type": "default"}}]
+        specs = tools if of_anthropic else [tool["toolSpec"] for tool in tools]
+        said = body["messages"][1]["content"][0]
+        schemas = [tool["input_schema"] if of_anthropic else tool["inputSchema"]["json"] for tool in specs]
+        return [said["input"] if of_anthropic else said["toolUse"]["input"], schemas, "strict" in specs[0]]
+
+    def reply(body: dict[str, Any]) -> Any:
+        if places(body)[-1]:
+            return (anthropic_server.refusal if of_anthropic else refusal)(refused[0])
+        if not of_anthropic and {"cachePoint": {"type": "default"}} in body["toolConfig"]["tools"]:
+            return refusal(refused[1])
+        return [anthropic_server.text("Yes.") if of_anthropic else text("Yes.")]
+
+    server: Any = anthropic_server.Anthropic(reply) if of_anthropic else Bedrock(reply)
+    free = {"type": "object", "properties": {"of": {"const": odd}, "by": {"type": "object", "default": odd}}}
+    tools = ToolSet.from_any([*tools_of(1).to_openai(), {"name": "free", "parameters": free}])
+    call = Message("assistant", "", tool_calls=(ToolCall("a", "free", odd),))
+    model = server.model()
+    model.generate([Message("user", "?"), call, Message("tool", "Done", tool_call_id="a")], tools=tools)
+    first, *_, last = map(places, server.asked)
+    assert first == [odd, last[1], True] and last == [odd, first[1], False]
+    assert json.dumps(first[1]).count('"strict": true') == 2
 
 
 def test_each_failure_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
