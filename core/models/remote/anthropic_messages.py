@@ -19,7 +19,7 @@ from .answer import Answer, count, member
 from .answer_judge import Task
 from .form import Form
 from .provider import failed
-from .servers import LOCAL_OPTIONS, require_neutral
+from .servers import sampling
 from .strict_tools import Limits, Sent, StrictToolsProtocol, plain_id
 
 #: Version of the API, a header of every request.
@@ -126,16 +126,12 @@ class AnthropicMessages(StrictToolsProtocol):
 
     def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
         """Return the body of a message."""
-        require_neutral(self.kind, params, (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias", "seed"))
+        chosen = sampling(self.kind, params)
         budget = params.max_tokens or min(self._most_tokens or DEFAULT_BUDGET, _MOST_BUDGET)
         thinking = thinking_of(params.thinking, budget, is_adaptive=self._is_adaptive)
         body: dict[str, Any] = {"model": self.name, "max_tokens": budget, "stream": True, **thinking}
         if thinking.get("thinking", {}).get("type") in (None, "disabled"):  # thinking has sampling of its own
-            body["temperature"] = params.temperature
-            if params.top_p != 1:
-                body["top_p"] = params.top_p
-            if params.top_k:
-                body["top_k"] = params.top_k
+            body |= chosen
         if params.stop and is_free:
             body["stop_sequences"] = list(params.stop)
         system, turns = self.turns(messages)

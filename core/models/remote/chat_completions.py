@@ -27,7 +27,7 @@ from .enforced import has_plugin, is_enforceable
 from .form import GRAMMAR, Form
 from .own_grammar import completion_pieces, grammar_form, template_of, text_forms
 from .protocol import Protocol
-from .servers import enforced_form, forms, sampling
+from .servers import completion_options, enforced_form, forms
 
 _LOG = logger_of("remote")
 
@@ -147,7 +147,7 @@ class ChatCompletions(Protocol):
     def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
         """Return the body of a chat completion."""
         turns = {"model": self.name, "messages": openai_messages(messages)}
-        body = {**turns, **form.fields, **sampling(self.kind, params)}
+        body = {**turns, **form.fields, **completion_options(self.kind, params)}
         if not is_free:
             body.pop("stop", None)  # some servers search for it inside of arguments and strings
         return body

@@ -22,7 +22,7 @@ from .answer_judge import Task
 from .anthropic_messages import DEFAULT_BUDGET, LIMITS, thinking_of
 from .form import Form
 from .provider import failed
-from .servers import LOCAL_OPTIONS, require_neutral
+from .servers import sampling
 from .strict_tools import Sent, StrictToolsProtocol, plain_id
 
 #: Stop reasons of answers that Bedrock withheld, and of those that it could not read itself.
@@ -91,13 +91,11 @@ class Converse(StrictToolsProtocol):
 
     def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        options = (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias", "seed", "top_k")
-        require_neutral(self.kind, params, options)
+        chosen = sampling(self.kind, params)
         thinking = thinking_of(params.thinking, params.max_tokens or DEFAULT_BUDGET, is_adaptive=False)
         config: dict[str, Any] = {"maxTokens": params.max_tokens or (DEFAULT_BUDGET if thinking else None)}
-        if thinking.get("thinking", {}).get("type") != "enabled":
-            config["temperature"] = params.temperature
-            config["topP"] = params.top_p if params.top_p != 1 else None
+        if thinking.get("thinking", {}).get("type") != "enabled":  # thinking has sampling of its own
+            config |= chosen
         config["stopSequences"] = list(params.stop) if params.stop and is_free else None
         system, turns = self.turns(messages)
         body: dict[str, Any] = {"messages": turns, **form.fields}

@@ -21,7 +21,7 @@ from .answer_judge import Task
 from .form import Form
 from .provider import ProviderProtocol, failed
 from .schema_dialects import GEMINI, strict_schema, with_notes
-from .servers import LOCAL_OPTIONS, known, require_neutral
+from .servers import known, sampling
 
 _FINISHES: Mapping[str, str] = {"STOP": "stop", "MAX_TOKENS": "length"}
 
@@ -109,12 +109,9 @@ class Gemini(ProviderProtocol):
 
     def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
         """Return the body of a request."""
-        require_neutral(self.kind, params, (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias"))
-        config: dict[str, Any] = {"temperature": params.temperature}
-        given = {"maxOutputTokens": params.max_tokens, "seed": params.seed, "topK": params.top_k or None}
-        config |= {name: value for name, value in given.items() if value is not None}
-        if params.top_p != 1:
-            config["topP"] = params.top_p
+        config = sampling(self.kind, params)
+        if params.max_tokens is not None:
+            config["maxOutputTokens"] = params.max_tokens
         if params.stop and is_free:
             config["stopSequences"] = list(params.stop)
         if params.thinking is not None:

@@ -212,59 +212,58 @@ def _json_forms(kind: str, schema: Any, unknown: Collection[str]) -> list[Form]:
 
 # -- sampling ------------------------------------------------------------------------------------------------------
 
-_SAMPLING = {
-    "openai": {},
-    "vllm": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"},
-    "sglang": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"},
-    "llama.cpp": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty"},
-    "ollama": {},
+_EVERYWHERE = {name: name for name in ("temperature", "top_p", "seed")}
+_BIAS = {"logit_bias": "logit_bias"}
+_MORE = {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"}
+
+#: The options of sampling that each kind of server takes, by its names for them. It refuses the others.
+_SAMPLING: Mapping[str, Mapping[str, str]] = {
+    "openai": {**_EVERYWHERE, **_BIAS},
+    "vllm": {**_EVERYWHERE, **_BIAS, **_MORE},
+    "sglang": {**_EVERYWHERE, **_BIAS, **_MORE},
+    "llama.cpp": {**_EVERYWHERE, **_BIAS, **_MORE, "repetition_penalty": "repeat_penalty"},
+    "ollama": _EVERYWHERE,
+    "anthropic": {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k"},
+    "gemini": {"temperature": "temperature", "top_p": "topP", "top_k": "topK", "seed": "seed"},
+    "bedrock": {"temperature": "temperature", "top_p": "topP"},
 }
+
+#: The options that each kind takes or refuses: those of sampling, and those that need the logits of a model.
+_CHOOSING = tuple(name for name, row in OPTIONS.items() if row.group == "sampling" or row.local)
 
 
 def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
-    """Return the fields of a request's body for sampling, limits (tokens, stop strings) and thinking.
+    """Return the fields of a request's body for sampling, by the server's names; the temperature is always sent.
 
     Raises:
-        ModelError: this kind of server does not support an option, or it is one of local models.
+        ModelError: this kind of server does not take an option, or it is one of local models.
     """
+    names, defaults = _SAMPLING[kind], GenerateParams()
     fields: dict[str, Any] = {"temperature": params.temperature}
-    plain = {"max_tokens": params.max_tokens, "seed": params.seed, "stop": list(params.stop) or None}
-    fields |= {name: value for name, value in plain.items() if value is not None}
-    if params.top_p != 1:
-        fields["top_p"] = params.top_p
-    names: Mapping[str, str] = _SAMPLING[kind]
-    neutral = GenerateParams()
-    for name in ("top_k", "min_p", "repetition_penalty"):
-        if (value := getattr(params, name)) != getattr(neutral, name):
-            if name not in names:
-                raise not_taken(kind, name)
-            fields[names[name]] = value
-    if params.logit_bias:
-        if kind == "ollama":
-            raise not_taken(kind, "logit_bias")
-        fields["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
+    for name in _CHOOSING:
+        value = getattr(params, name)
+        if value in (getattr(defaults, name), {}):  # an empty logit_bias changes nothing
+            continue
+        if name not in names:
+            raise not_taken(kind, name)
+        fields[names[name]] = {str(token): bias for token, bias in value.items()} if name == "logit_bias" else value
+    return fields
+
+
+def completion_options(kind: str, params: GenerateParams) -> dict[str, Any]:
+    """Return the fields of a chat completion for sampling, limits (tokens, stop strings) and thinking.
+
+    Raises:
+        ModelError: this kind of server does not take an option, or it is one of local models.
+    """
+    fields = sampling(kind, params)
+    limits = {"max_tokens": params.max_tokens, "stop": list(params.stop) or None}
+    fields |= {name: value for name, value in limits.items() if value is not None}
     if params.thinking not in (None, "auto"):
         if kind not in ("vllm", "sglang", "llama.cpp") or not isinstance(params.thinking, bool):
             raise not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
         fields["chat_template_kwargs"] = {"enable_thinking": params.thinking}
-    require_neutral(kind, params)
     return fields
-
-
-#: Options that need the logits of a model.
-LOCAL_OPTIONS = tuple(name for name, row in OPTIONS.items() if row.local)
-
-
-def require_neutral(kind: str, params: GenerateParams, options: Sequence[str] = LOCAL_OPTIONS) -> None:
-    """Check that options have their default values.
-
-    Raises:
-        ModelError: one does not.
-    """
-    neutral = GenerateParams()
-    for name in options:
-        if getattr(params, name) != getattr(neutral, name):
-            raise not_taken(kind, name)
 
 
 def not_taken(kind: str, name: str) -> ModelError:
