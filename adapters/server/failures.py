@@ -93,9 +93,8 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
     """
     if isinstance(error, RequestError):
         words, field = _words(error), error.field
-        option = (field or "").removeprefix("toolgrammar.")
-        if option in names:
-            words, field = words.replace(f"{option} is", f"{names[option]} is", 1), names[option]
+        if field in names:
+            words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
         return Failure(error.status, _named(words, field), error.code, field, error.details)
     if isinstance(error, LiveValuesError) and error.__cause__ is not None:  # a callable of the operator failed
         return Failure(500, f"the values of a parameter are not available now ({error.place})", error.code)

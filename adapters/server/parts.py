@@ -98,21 +98,16 @@ FORMAT = Choice(
 
 
 def sampling(fields: Fields) -> dict[str, Any]:
-    """Return the sampling options that protocols name as we do, and the extensions."""
+    """Return the sampling options that protocols name as we do, and the extensions; of those in ``toolgrammar`` see
+    `Served.params`."""
     names = ("temperature", "top_p", *EXTENSIONS, "grammar")
-    return {**fields.of(*names), "seed": seed_of(fields["seed"]), **own_options(fields)}
+    return {**fields.of(*names), "seed": seed_of(fields["seed"])}
 
 
 def seed_of(value: Any) -> Any:
     """Return a seed as models here take it: -1 is any, as for llama.cpp and vLLM; other negative ones are seeds."""
     is_negative = isinstance(value, int) and -(2**63) <= value < 0
     return (None if value == -1 else value % 2**63) if is_negative else value
-
-
-def own_options(fields: Fields) -> dict[str, Any]:
-    """Return the options in the extension field ``toolgrammar``: those that no protocol has a field for."""
-    own = fields["toolgrammar"]
-    return {} if own is None else own.of(*OWN)
 
 
 def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> list[dict[str, Any]]:

@@ -134,6 +134,7 @@ class Served:
         self,
         name: str,
         options: Mapping[str, Any],
+        own: Fields | None,
         tools: Sequence[Mapping[str, Any]] = (),
         choice: Any = None,
         schema: Any = None,
@@ -142,13 +143,14 @@ class Served:
 
         Args:
             name: of the model.
-            options: fields of `GenerateParams`.
+            options: fields of `GenerateParams`, from fields of the protocol.
+            own: those of the request's field ``toolgrammar``; None: it has no such field.
             tools: OpenAI-style dicts.
             choice: of a tool, in any form that `_shared.tool_choice` knows.
             schema: of the answer; None: its text is free.
 
         Raises:
-            RequestError: an option, the choice or a schema cannot be met.
+            RequestError: an option, the choice or a schema cannot be met, or an option is given in both ways.
         """
         loaded = self._loaded_model(name)
         grammar = options.get("grammar")
@@ -157,9 +159,14 @@ class Served:
             raise RequestError(f"grammar cannot be combined with {other}", field="grammar", hint="give one of them")
         defaults = {name: getattr(self.defaults, name) for name in OPTIONS}
         given = {name: value for name, value in options.items() if value is not None}
-        for name, value in given.items():  # one by one, so that an error names the field
-            with at_field(f"toolgrammar.{name}" if name in OWN else name):
+        extension = {} if own is None else {name: value for name, value in own.of(*OWN).items() if value is not None}
+        for name in given.keys() & extension:
+            place = f"toolgrammar.{name}"
+            raise RequestError(f"{place} is given in a field of its own too", field=place, hint="give it once")
+        for name, value in (*given.items(), *extension.items()):  # one by one, so that an error names the field
+            with at_field(f"toolgrammar.{name}" if name in extension else name):
                 _shared.generation_params({name: value})
+        given |= extension
         params = _shared.generation_params({**defaults, **given})
         with at_field("tool_choice"):
             _shared.tool_choice(choice, [*map(_shared.tool_name, tools)])

@@ -81,13 +81,17 @@ class Endpoint(ABC):
         summary: what it is for, in a line.
         form: what a request may have.
         names: the fields of `GenerateParams` that the protocol calls otherwise, and ``schema``, the field that has the
-            schema of a text answer.
+            schema of a text answer; a subclass adds to those of its base.
     """
 
     path: str
     summary: str
     form: Form
     names: Mapping[str, str] = MappingProxyType({})
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.names = MappingProxyType({**super(cls, cls).names, **cls.names})
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Any:

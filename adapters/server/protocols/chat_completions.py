@@ -118,7 +118,7 @@ class ChatCompletions(Protocol):
         }
         schema = parts.schema_of(fields["response_format"])
         include_usage = openai_form.includes_usage(fields)
-        params = served.params(name, options, tools, fields["tool_choice"], schema)
+        params = served.params(name, options, fields["toolgrammar"], tools, fields["tool_choice"], schema)
         details = {"custom": custom, "vocabulary": None if params.logprobs is None else model.vocabulary}
         return ParsedRequest(
             name, messages, params, fields["stream"], fields["n"], include_usage=include_usage, details=details

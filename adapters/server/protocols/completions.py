@@ -73,7 +73,7 @@ class Completions(Protocol):
         if fields["echo"] and count is not None:
             raise RequestError("echo and logprobs are given", field="echo", hint="a prompt has no log-probabilities")
         include_usage = openai_form.includes_usage(fields)
-        params = served.params(name, options, schema=schema)
+        params = served.params(name, options, fields["toolgrammar"], schema=schema)
         details = {"echoes": fields["echo"], "vocabulary": None if count is None else model.vocabulary}
         return ParsedRequest(name, (), params, fields["stream"], answers * len(texts), texts, include_usage, details)
 

@@ -196,7 +196,7 @@ class Messages(Protocol):
             "thinking": effort if thinking is None else thinking,
             "prefix": prefix or None,
         }
-        params = served.params(name, options, tools, choice, schema)
+        params = served.params(name, options, fields["toolgrammar"], tools, choice, schema)
         parsed = ParsedRequest(name, messages, params, fields["stream"])
         return replace(parsed, details={"input_tokens": _input_tokens(model, parsed)}) if parsed.stream else parsed
 

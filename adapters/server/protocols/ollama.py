@@ -39,7 +39,7 @@ from ..rows import Form, Rows
 from ..served import Served
 from .base import Endpoint, ParsedRequest, Protocol, StreamWriter, line
 
-#: Options of Ollama, and ours.
+#: Options of Ollama, and ours that each is.
 _OPTIONS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -104,12 +104,8 @@ class Chat(Protocol):
     media_type = "application/x-ndjson"
     names = MappingProxyType(
         {
-            **{
-                name: f"options.{name}"
-                for name in ("temperature", "top_p", "top_k", "min_p", "seed", "stop", "grammar")
-            },
+            **{ours: f"options.{theirs}" for theirs, ours in _OPTIONS.items()},
             "max_tokens": "options.num_predict",
-            "repetition_penalty": "options.repeat_penalty",
             "schema": "format",
         }
     )
@@ -135,7 +131,6 @@ class Chat(Protocol):
         thinking = parts.thinking_of(fields, "think", model) if isinstance(fields["think"], str) else fields["think"]
         options = {
             **({} if fields["options"] is None else _sampling(fields["options"], model)),
-            **parts.own_options(fields),
             "thinking": thinking,
             "logprobs": parts.asked_logprobs(fields, model),
             "prefix": prefix,
@@ -146,7 +141,7 @@ class Chat(Protocol):
             raise RequestError(f"format is {form!r}", field="format", hint="give 'json' or a JSON Schema")
         if form:
             schema = {"type": "object"} if form == "json" else parts.closed_schema(fields, "format")
-        params = served.params(name, options, tools, fields["tool_choice"], schema)
+        params = served.params(name, options, fields["toolgrammar"], tools, fields["tool_choice"], schema)
         vocabulary = None if params.logprobs is None else model.vocabulary
         details = {"begin": time.monotonic_ns(), "vocabulary": vocabulary}
         return ParsedRequest(name, messages, params, fields["stream"], details=details)

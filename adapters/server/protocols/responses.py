@@ -220,7 +220,7 @@ class Responses(Protocol):
             "logprobs": _logprobs(fields, included, model),
         }
         openai_form.includes_usage(fields)  # refuses what is for streams alone; a stream always ends with them
-        params = served.params(model_name, options, tools, _with_names(choice), schema)
+        params = served.params(model_name, options, fields["toolgrammar"], tools, _with_names(choice), schema)
         echo = {
             "instructions": instructions,
             "metadata": fields["metadata"] or {},

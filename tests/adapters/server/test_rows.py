@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any
 
 import httpx
@@ -15,22 +15,52 @@ import pytest
 from toolgrammar.adapters.server import fields, parts, rows
 from toolgrammar.adapters.server.failures import failure_of
 from toolgrammar.adapters.server.fields import Fields, RequestError
-from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
+from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS, ChatCompletions
 from toolgrammar.adapters.server.protocols.messages import MESSAGES
 from toolgrammar.adapters.server.rows import Form
+from toolgrammar.adapters.server.served import Served
 from toolgrammar.adapters.server.unused import HEADER
+from toolgrammar.core import GenerateParams
 from toolgrammar.core.testing import ScriptedModel
+
+from ...core.generation.option_values import other
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
 
 
 @pytest.mark.parametrize("option", ["max_tokens", "thinking", *parts.OWN])
 def test_an_error_names_the_protocols_own_field(option: str) -> None:
-    """Of any option, those of the field ``toolgrammar`` too, that a protocol calls otherwise."""
-    place = f"toolgrammar.{option}" if option in parts.OWN else option
-    failure = failure_of(RequestError(f"{option} is -5", field=place), {option: "inner.theirs"})
+    """Of any option that a protocol calls otherwise, unless it was given in the field ``toolgrammar``."""
+    failure = failure_of(RequestError(f"{option} is -5", field=option), {option: "inner.theirs"})
     assert (failure.field, failure.message) == ("inner.theirs", "inner.theirs is -5")
-    assert failure_of(RequestError(f"{option} is -5", field=place)).field == place
+    assert failure_of(RequestError(f"{option} is -5", field=option)).field == option
+    place = f"toolgrammar.{option}"
+    assert failure_of(RequestError(f"{option} is -5", field=place), {option: "inner.theirs"}).field == place
+
+
+@pytest.mark.parametrize("option", parts.OWN)
+def test_an_option_has_one_value(option: str) -> None:
+    """A field of a protocol and the field ``toolgrammar`` may have the same option: an absent one changes nothing, and
+    both are an error."""
+    served, value = Served({"m": ScriptedModel([""])}), other(option)
+
+    def params(alias: Any, own: Any) -> Any:
+        extension = None if own is None else Fields({option: own}, Form(parts.OWN, exact=True))
+        return getattr(served.params("m", {option: alias}, extension), option)
+
+    assert params(None, None) == getattr(GenerateParams(), option)
+    assert params(value, None) == params(None, value) == value
+    with pytest.raises(RequestError, match=f"toolgrammar.{option} is given in a field of its own too"):
+        params(value, value)
+
+
+def test_names_are_those_of_the_base_too() -> None:
+    """A protocol that adds a name of its own keeps the others, that of the schema among them."""
+
+    class Renamed(ChatCompletions):
+        names = MappingProxyType({"draft": "ahead"})
+
+    assert dict(Renamed.names) == {**ChatCompletions.names, "draft": "ahead"} and "schema" in Renamed.names
 
 
 def test_a_field_is_added_in_one_place(http: Callable[..., httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:
