@@ -255,7 +255,8 @@ def _executing(name: str, file: Callable[[], Path | None]) -> Iterator[None]:
 
     Args:
         name: as the user named it.
-        file: returns the file that is executed.
+        file: returns the file that is executed, for the line in an error. It is called only after one: to find the
+            file of a module imports the packages around it.
     """
     try:
         with redirect_stdout(sys.stderr):

@@ -142,8 +142,11 @@ class LazyAutomaton:
     # -- called by the kernel ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:
-        """Return the position at which an atomic node begins: each kind of node (`node_kinds`) has its kind of position
-        (`encoding`). Control tokens are numbered when first met."""
+        """Return the position at which an atomic node begins.
+
+        Each kind of node (`node_kinds`) has its kind of position (`encoding`). Control tokens (`SPECIAL`) are numbered
+        when first met; in the text so far each of them is the byte `CONTROL`.
+        """
         atom = self._atoms.get(node)
         if atom is None:
             kind, args = self.nodes.kind(node), self.nodes.args(node)
@@ -156,7 +159,7 @@ class LazyAutomaton:
             elif kind == SPECIAL:
                 atom = (SPECIAL_TAG << TAG) | len(self.specials)
                 self.specials.append(args[0])
-            else:
+            else:  # DYNAMIC: the position is the node itself, which a text resolves
                 atom = self.automaton.dependent_position(node)
                 self.is_dependent = True
             self._atoms[node] = atom

@@ -73,8 +73,15 @@ class ForwardLock:
 
 
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
-    """Run a generation; a long step rests while others do short ones (see `pauses`), and ends early if the request is
-    cancelled, or after its deadline."""
+    """Yield what a generation yields, and send it what is sent here; inside of each step, call `check` at every pause
+    of the kernel (see `pauses`).
+
+    So a long step rests while others do short ones, and ends early.
+
+    Raises:
+        CancelledError: the request is cancelled.
+        GenerationTimeoutError: its deadline has passed.
+    """
     checked = time.monotonic()
     account = Account()
 

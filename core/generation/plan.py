@@ -456,13 +456,13 @@ def shown_schema(shape: Any, *, additional_properties: bool = False) -> Any:
 
 
 def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bool = False) -> Any:
-    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, any Python type, or a list of values to
-    choose from; None: any JSON.
+    """Return the JSON Schema of a shape of an answer.
 
     Args:
-        shape: the shape.
+        shape: a JSON Schema itself; a Pydantic class; any other Python type; a list of values to choose from; a
+            `LiveShape`, one of these with live values; or None: any JSON.
         additional_properties: objects of Python types may have members that are not fields.
-        is_written: the schema is for a grammar; see `json_schema_of`.
+        is_written: the schema is for a grammar, in which integers without bounds have at most 64 bits.
 
     Raises:
         ModelError: the type has no JSON Schema.

@@ -380,8 +380,11 @@ class Matcher:
 
     @cython.cfunc
     def _text_so_far(self) -> object:
-        """Return the text so far, with the pieces of all steps. It is made when a dependent node first needs it, and
-        later calls append only the pieces of new steps."""
+        """Return the text so far, with the pieces of all steps.
+
+        It is made when a dependent node first needs it; later calls append only the pieces of new steps. ``_read`` is
+        the number of pieces that it has.
+        """
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))

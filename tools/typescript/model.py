@@ -335,7 +335,8 @@ def unknown(reason: str, hint: str, at: At) -> Refused:
 
 
 def text_of(type_: Type) -> str | None:
-    """Return the text that a literal is in a template, or None for another type."""
+    """Return the text of a literal type, as it is in a template literal type (`null` and `undefined` too); None for
+    another type."""
     if isinstance(type_, Keyword) and type_.name in ("null", "undefined"):
         return type_.name
     if not isinstance(type_, Literal):

@@ -99,7 +99,8 @@ class DecoderConfig:
         return self.dim // self.heads
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each array but ``head``, by name."""
+        """Return the shapes of the arrays that every decoder has, by name: not those of biases, of ``head`` (which may
+        be the transposed embedding) and of factors of rotary frequencies."""
         key_width = self.kv_heads * self.head_dim
         block = {
             "attention_norm": (self.dim,),

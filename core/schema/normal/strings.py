@@ -17,8 +17,9 @@ def string_term(terms: Terms, asked: Strings, *, outer: bool = False) -> int:
     Args:
         terms: where the term is made.
         asked: the constraints.
-        outer: where a format or a pattern has two languages, one inside of it and one around it, return strings among
-            which are all that satisfy the constraints, instead of only strings that do.
+        outer: over-approximate formats and patterns without an exact term (all strings that satisfy the constraints,
+            and maybe more), instead of under-approximating them (only such strings). Under a negation it is the other
+            way round.
 
     Raises:
         LimitError: one is a grammar that is not regular.
