@@ -259,7 +259,12 @@ def _texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]) -> I
 
 
 def _copies(texts: Sequence[str], unit: str) -> Any:
-    """Return the schema of the copies of some texts; False: there are none."""
+    """Return the schema of strings that are a run of consecutive units of one of the texts; False: there are none.
+
+    Args:
+        texts: the texts.
+        unit: ``"words"``, ``"lines"`` or ``"chars"``.
+    """
     parts = []
     for text in texts:
         chunks = _chunks(text, unit)

@@ -148,6 +148,7 @@ class Trace:
 
 
 def _plain(token: TracedToken) -> dict[str, Any]:
+    """Return a token as a dict for JSON, with its text, and without empty fields."""
     plain = {name: value for name, value in vars(token).items() if value is not None and value != "" and value != ()}
     plain["text"] = token.text
     if token.forbidden:

@@ -16,7 +16,11 @@ if not cython.compiled:  # else they are declared
 
 
 def _byte_groups() -> array:
-    """Return the group of each byte, as a bit: a letter, the digits, a punctuation mark, ..."""
+    """Return the group of each byte, as a bit.
+
+    A group is one small letter, one mark of punctuation or the space, or several bytes together: the digits; A to F; G
+    to Z; two rare marks; all bytes that are not ASCII; all others.
+    """
     members = [bytes((byte,)) for byte in range(0x61, 0x7B)]
     members += [b"0123456789", b"ABCDEF", b"GHIJKLMNOPQRSTUVWXYZ", b"^`"]
     members += [bytes((byte,)) for byte in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{|}~"]

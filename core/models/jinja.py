@@ -382,7 +382,7 @@ def _check_length(length: float, of_values: bool = False) -> None:
 
 
 def _read(value: Any, name: str) -> int:
-    """Return the work of a filter to read the value that it is applied to."""
+    """Return the work of a filter to read the value that it is applied to, in characters: see `VALUE_WORK`."""
     if not isinstance(value, (str, bytes, list, tuple, dict, range)):
         return 1
     if isinstance(value, (str, bytes)) and name in _OF_TEXT:

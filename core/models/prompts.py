@@ -124,7 +124,8 @@ def template_ids(
 
 
 def _ids_inside(text: str, tokenize: Callable[[str], list[int]]) -> list[int]:
-    """Return the ids of a text as they are after another one: after a character whose token does not merge with it."""
+    """Return the ids of a text as they are after another one: after a character whose token does not merge with it, if
+    there is one."""
     for before in "\n<a":
         prefix, whole = tokenize(before), tokenize(before + text)
         if whole[: len(prefix)] == prefix:

@@ -101,7 +101,8 @@ class Layer:
     trusted: tuple[Field, ...] = ()
 
     def rule_of(self, name: str) -> ToolRule | None:
-        """Return the rule of a tool: that of its name, or of the longest pattern; None: it is not allowed."""
+        """Return the rule of a tool: that of its name, or of the longest pattern that matches it; None: the tool is not
+        allowed."""
         if name in self.tools:
             return self.tools[name]
         found = [pattern for pattern in self.tools if fnmatchcase(name, pattern)]

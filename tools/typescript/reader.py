@@ -104,6 +104,8 @@ class _Text:
             raise SchemaError("the text has no declarations", hint=hint, place=Place(line=1, column=1))
 
     def tools(self, names: Iterable[str] | None) -> list[Tool]:
+        """Return the tools of the declarations of these names; None: of all functions, or if there are none, of the
+        object types that the text is about (`_roots`)."""
         if names is not None:
             chosen = [self._declared(name) for name in names]
         else:  # constants that hold a function are tools only by name
@@ -156,6 +158,11 @@ class _Text:
         return matching[0]
 
     def _roots(self, *, objects: bool = True) -> list[Declaration]:
+        """Return the exported types without type parameters; if there are none, those that nothing else uses.
+
+        Args:
+            objects: only types of objects.
+        """
         kinds = ("interface", "type") if objects else ("interface", "type", "enum", "class")
         types = [d for d in self.program.declarations if d.kind in kinds and not self._generic(d)]
         exported = [d for d in types if d.exported]

@@ -87,7 +87,7 @@ class Plans:
         return self._store.automaton.narrowed(state, {best[1:]})
 
     def within(self, state: int, most: int) -> int:
-        """Return the state of the threads of a state whose completions have at most ``most`` bytes."""
+        """Return the state that has only those threads of a state which can be completed by at most ``most`` bytes."""
         kept = set()
         for atom, rest in self._store.automaton.threads(state):
             if self.texts.shortest(rest, most + 1 - self._begin(atom).length) is not None:

@@ -139,7 +139,7 @@ def asserted(schema: Mapping[str, Any]) -> Set[str]:
 
 
 def asserts_only(schema: Mapping[str, Any], keyword: str) -> bool:
-    """Return True if `asserted` has one keyword and no other."""
+    """Return True if of a schema's keywords ``keyword`` is the only one that `asserted` returns."""
     for word in schema:
         if word != keyword and word in KEYWORDS.constraining:
             return False
