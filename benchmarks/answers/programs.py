@@ -165,7 +165,7 @@ def tool(model: Model, task: Task) -> Sheet:
     return {**sheet, "answer": text[:500], "error_of_program": (done.error or "")[:300], **usage}
 
 
-def _call(world: Counted, name: str, **arguments: Any) -> Any:
+def _call(world: Counted, name: str, /, **arguments: Any) -> Any:
     return world.call(name, arguments)
 
 

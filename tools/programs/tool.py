@@ -24,8 +24,8 @@ _DESCRIPTION = """Run a short program over these functions, and return what it r
 
 {functions}
 
-One statement a line: `name = call`, `name = other.field[0]`, a call, `print(value)`, and at the end `return value`. \
-Calls may stand in arguments. No imports, loops or definitions. An example with other functions:
+Write one statement a line: calls, assignments, and at the end `return` with what the user wants to know. Calls may \
+stand in arguments. No imports, no loops, no definitions. An example for other functions:
 
 shop = find_shop(city="Oslo")
 items = items_of(shop=shop.id)
