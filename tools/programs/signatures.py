@@ -269,11 +269,14 @@ class _Definition:
         return literal_grammar(wanted.schema)
 
     def _id(self, wanted: Type) -> dict[str, str] | None:
+        """Return the grammar of the ids of a named type that may stand as literals."""
         is_text = wanted.schema.get("type") == "string"
         if self._words is None:
-            return {"syntax": "regex", "definition": f"\"{_LIKE_ID}\"|'{_LIKE_ID}'" if is_text else r"0|[1-9]\d{0,17}"}
-        ids = [word for word in self._words if is_text or re.fullmatch(r"0|[1-9]\d{0,17}", word)]
-        return literal_grammar({"enum": [word if is_text else int(word) for word in ids]}) if ids else None
+            like: dict[str, Any] = {"pattern": f"^(?:{_LIKE_ID})$"} if is_text else {"minimum": 0}
+        else:
+            ids = [word for word in self._words if is_text or re.fullmatch(r"0|[1-9]\d{0,17}", word)]
+            like = {"enum": [word if is_text else int(word) for word in ids]}
+        return literal_grammar({"allOf": [wanted.schema, like]})
 
 
 #: What ``name = literal`` may bind.

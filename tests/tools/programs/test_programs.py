@@ -249,6 +249,19 @@ def test_programs_without_a_first_call_are_not_offered() -> None:
     assert list(tools.in_conversation([Message("user", "Cancel O-17")]).offered) == ["run_program"]
 
 
+def test_policies_hold_inside_of_programs() -> None:
+    """A program calls no tool that a policy forbids, none whose arguments it restricts, and none that a person has to
+    confirm."""
+    rules = {"find_*": "free", "orders_of": {"customer": "user"}, "cancel_order": "ask"}
+    tools = ToolSet([program_tool(ToolSet(SHOP).under({"tools": rules}))])
+    asked = [Message("user", "Cancel order O-17 of C-1.")]
+    assert run('return find_customer("Ada").name', tools, asked) == "Ada"
+    assert "cannot follow" in run('return orders_of("C-1")', tools, asked)
+    assert "a person must confirm the call" in run('cancel_order("O-17")', tools, asked)
+    barred = ToolSet([program_tool(ToolSet(SHOP).under({"tools": {"find_*": "free"}}))])
+    assert "cannot follow" in run('cancel_order("O-17")', barred, asked)
+
+
 def test_a_model_runs_programs() -> None:
     """A program is a call like any other: it is written under the grammar, run, and its result read."""
     text = 'c = find_customer(name="Mia Lund")\nreturn orders_of(customer=c.id)[1].total'
