@@ -67,7 +67,8 @@ class Reader:
         self._marks: list[Passed] = []  # that all ways pass
         self._after: dict[int, list[tuple[tuple[ReadingMark, ...], int]]] = {}
         with self._program.lock:
-            self._ways = self._settled([(self._program.start, None)])
+            # Not the start of the program, in which dependent nodes are resolved: a mark may begin the text.
+            self._ways = self._settled([(self._automaton.start(self._program.root), None)])
 
     @property
     def passed(self) -> Sequence[Passed]:
