@@ -1,4 +1,5 @@
-"""Dependent nodes: where a grammar depends on the text so far (names that must not repeat, `uniqueItems`, `x-values`).
+"""Dependent nodes: where a grammar depends on the text so far (names that must not repeat, `uniqueItems`, `x-values`,
+the names that a program has bound).
 
 Only this package uses the text so far (data-dependent grammars: Jim, Mandelbaum, Walker 2010, "Semantics and algorithms
 for data-dependent grammars"); the states of the automaton do not depend on it. The automaton and the masks ask three
@@ -11,7 +12,7 @@ questions about a dependent node:
 The contract:
 
 - A state is *open* if it has a thread at a dependent node, else *closed*. Only `Resolution` handles open states; it
-  returns closed ones.
+  returns closed ones. The first state of a text, and that after a control token, are closed too.
 - ``resolve(text)`` is a function of the text alone, independent of the pieces in which it was written, of undone tokens
   and of forks. It returns a subset of the static language. Live values (`live.py`) are also a function of what their
   callables answered for this text, once; in a completion, where they are not known, of the room that is kept for them.
