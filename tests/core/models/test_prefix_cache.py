@@ -14,7 +14,7 @@ import pytest
 from toolgrammar.core import CancelledError, JsonMode, Message, Model, ModelError, load_model
 from toolgrammar.core.basics.resident import Space, held
 from toolgrammar.core.models import prefix_cache
-from toolgrammar.core.models.numpy_llama import network
+from toolgrammar.core.models.numpy_llama import backend, network
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.models.numpy_llama.network import DecoderSession
 from toolgrammar.core.models.prefix_cache import BESIDE, PrefixCache
@@ -28,13 +28,14 @@ SYSTEM = Message("system", "You are a helpful assistant that knows a great many 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many tokens each forward pass of the embedded model reads."""
     counts: list[int] = []
-    extend = DecoderSession.extend
+    extend_rows = network.extend_rows
 
-    def counting(self: DecoderSession, token_ids: Sequence[int]) -> Any:
-        counts.append(len(token_ids))
-        return extend(self, token_ids)
+    def counting(*given: Any) -> Any:
+        counts.extend(len(ids) for _, ids in given[1])
+        return extend_rows(*given)
 
-    monkeypatch.setattr(DecoderSession, "extend", counting)
+    monkeypatch.setattr(network, "extend_rows", counting)
+    monkeypatch.setattr(backend, "extend_rows", counting)
     return counts
 
 
