@@ -93,7 +93,7 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
     """
     if isinstance(error, RequestError):
         words, field = _words(error), error.field
-        if field in names:
+        if field is not None and field in names:
             words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
         return Failure(error.status, _named(words, field), error.code, field, error.details)
     if isinstance(error, LiveValuesError) and error.__cause__ is not None:  # a callable of the operator failed

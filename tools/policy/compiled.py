@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from toolgrammar.core.errors import Place, PolicyError
@@ -199,9 +200,12 @@ def _untrusted_in(schema: Any, root: Any, steps: tuple[str, ...], depth: int) ->
 
 
 def same_value(schema: Mapping[str, Any], root: Any) -> list[Any]:
-    """Return the schemas that a schema applies to the same value."""
-    reference = schema.get("$ref")
-    found = [resolve_local(root, reference)] if isinstance(reference, str) and reference.startswith("#") else []
+    """Return the schemas that a schema applies to the same value. A reference to nothing, in what a server says of its
+    results, applies none."""
+    found, reference = [], schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        with suppress(LookupError):
+            found.append(resolve_local(root, reference))
     return [*found, *(inner for key in _SAME for inner in schema.get(key, ()))]
 
 

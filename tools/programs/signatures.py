@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from toolgrammar.core.basics import cached_property
 from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import resolve_local
@@ -25,6 +26,8 @@ from ..tool import Tool
 
 #: Maximum depth of the fields of a result that a program can reach.
 MAX_DEPTH = 5
+#: Maximum number of schemas that are read of all tools; what is beyond is anything.
+MAX_READ = 4_000
 #: Maximum number of characters of a literal's rules that are tried as a regular expression.
 MAX_RULES = 1_500
 #: Keywords of a tool's parameters that say nothing of more than one argument.
@@ -54,7 +57,7 @@ class Type:
     items: Type | None = None
     title: str = ""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Text that is equal for equal types."""
         parts: list[Any] = [self.name, self.title, {name: one.key for name, one in self.fields.items()}]
@@ -88,6 +91,12 @@ class Function:
     result: Type
 
 
+class _Classes(dict[str, str]):
+    """The classes of results so far, by name, and the number of schemas that were read."""
+
+    read = 0
+
+
 class Signatures:
     """The functions of programs over some tools.
 
@@ -99,7 +108,7 @@ class Signatures:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self.functions: dict[str, Function] = {}
         self.left_out: dict[str, str] = {}
-        titles: dict[str, str] = {}
+        titles = _Classes()
         for tool in tools:
             name = re.sub(r"\W", "_", tool.name, flags=re.ASCII)
             reason = self._unusable(name, tool)
@@ -116,7 +125,9 @@ class Signatures:
             return f"{self.functions[name].tool.name!r} has the same name in a program"
         if beside := schema.keys() - _PLAIN:
             return f"its arguments depend on each other ({min(beside)})"
-        hidden = [key for key in schema.get("required", ()) if not _is_name(key) or key not in schema["properties"]]
+        hidden = [
+            key for key in schema.get("required", ()) if not _is_name(key) or key not in schema.get("properties", ())
+        ]
         return f"the argument {hidden[0]!r} has no name in a program" if hidden else None
 
     def definition(self, words: Sequence[str] | None, *, statements: int, nested: int) -> str:
@@ -134,7 +145,7 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
 
 
-def _function(name: str, tool: Tool, titles: dict[str, str]) -> Function:
+def _function(name: str, tool: Tool, titles: _Classes) -> Function:
     arguments, results = named_types(tool)
     needed = set(tool.parameters.get("required", ()))
     parameters = [
@@ -150,7 +161,7 @@ def _function(name: str, tool: Tool, titles: dict[str, str]) -> Function:
 
 def _type(
     schema: Any, root: Any, names: Mapping[tuple[str, ...], str], steps: tuple[str, ...], item: str | None, title: str,
-    titles: dict[str, str], depth: int = MAX_DEPTH,
+    titles: _Classes, depth: int = MAX_DEPTH,
 ) -> Type:  # fmt: skip
     """Return the type of a schema.
 
@@ -170,8 +181,12 @@ def _type(
             break
         reference = str(resolved["$ref"])
         title = reference.rpartition("/")[2] if _is_name(reference.rpartition("/")[2]) else title
-        resolved = resolve_local(root, reference)
-    if not isinstance(resolved, Mapping) or depth == 0:
+        try:
+            resolved = resolve_local(root, reference)
+        except LookupError:
+            return Type({})
+    titles.read += 1
+    if not isinstance(resolved, Mapping) or depth == 0 or titles.read > MAX_READ:
         return Type({})
     own = {key: one for key, one in resolved.items() if key not in _SAID and key not in ("$defs", "definitions")}
     name = names.get(steps, "")
@@ -194,7 +209,7 @@ def _type(
     return Type(_whole(own, root), name)
 
 
-def _named_once(kind: Type, titles: dict[str, str]) -> Type:
+def _named_once(kind: Type, titles: _Classes) -> Type:
     """Return the type of an object under a name that no other class has."""
     made, number = kind, 1
     while titles.setdefault(made.title, made.key) != made.key:
@@ -335,11 +350,16 @@ def _canonical(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema, sort_keys=True, default=str)
 
 
+@lru_cache(maxsize=8_192)  # shared by the process and bounded: a pure function
 def _is_subset(given: str, wanted: str) -> bool:
+    """Return True if it is proved that a schema allows no more than another one."""
+    first, second = json.loads(given), json.loads(wanted)
     if given == wanted:
         return True
-    first, second = (Grammar.from_json_schema(json.loads(text)) for text in (given, wanted))
+    kinds = first.get("type"), second.get("type")
+    if all(isinstance(kind, str) for kind in kinds) and kinds[0] != kinds[1] and kinds != ("integer", "number"):
+        return False
     try:
-        return first.compare(second).covers is True
+        return Grammar.from_json_schema(first).compare(Grammar.from_json_schema(second)).covers is True
     except ToolGrammarError:
         return False

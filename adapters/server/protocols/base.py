@@ -91,7 +91,8 @@ class Endpoint(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.names = MappingProxyType({**super(cls, cls).names, **cls.names})
+        bases = [base.names for base in reversed(cls.__mro__) if issubclass(base, Endpoint)]
+        cls.names = MappingProxyType({name: field for names in bases for name, field in names.items()})
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Any:

@@ -242,6 +242,30 @@ def test_tools_without_a_form_in_programs_are_left_out() -> None:
         program_tool([odd])
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/nowhere"},
+        {"$ref": "https://example.org/a.json"},
+        {"type": "object", "properties": {"a": {"$ref": "#/nowhere"}, "b": {"type": "strange"}, "c": {"enum": []}}},
+        {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}, "b": False, "c": 1}},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}},
+        {
+            "$ref": "#/$defs/a",
+            "$defs": {"a": {"type": "object", "properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(60)}}},
+        },
+        "no schema",
+    ],
+)
+def test_any_schema_of_results_is_read_in_bounds(schema: Any) -> None:
+    """A schema of results that is wrong, endless or huge makes fields that no program reaches, and no error."""
+    odd = Tool("odd", "", {"type": "object", "properties": {}}, output_schema=schema)
+    tools = ToolSet([program_tool([odd, *SHOP])])
+    grammar = Grammar.from_json_schema(tools["run_program"].parameters["properties"]["input"])
+    assert grammar.matches(json.dumps("x = odd()\nreturn x"))
+    assert not grammar.matches(json.dumps("x = odd()\norders_of(x)"))
+
+
 def test_programs_without_a_first_call_are_not_offered() -> None:
     """Where each call needs an id that the conversation does not have, the tool is not offered; else it is."""
     tools = ToolSet([program_tool([cancel_order])])
