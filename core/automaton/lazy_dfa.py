@@ -278,13 +278,12 @@ class LazyAutomaton:
             left = plan.length
             for part in plan.pieces():
                 if isinstance(part, str):
-                    number = self.specials.index(part)
-                    is_closed = bool(self.automaton.open_threads(self.automaton.advance_special(state, number)))
-                    state = self.advance_special(state, number, lambda: before)
+                    state = self.automaton.advance_special(state, self.specials.index(part))
                     before.write(CONTROL)
                     done.append(part)
                     left -= 1
-                    if is_closed:
+                    if self.automaton.open_threads(state):  # a dependent node: it may forbid the rest of the plan
+                        state = self.resolution.close(state, before)
                         break
                     continue
                 reached = self.automaton.advance(state, part)
