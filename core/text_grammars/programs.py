@@ -97,10 +97,8 @@ class Programs:
 
     def build(self, nodes: Nodes) -> int:
         """Return the node of all programs. The first statement depends on where the text begins."""
-        return int(nodes.dynamic(("program", self), _bound(nodes, _ANY), lambda before: self._begun(nodes, before)))
-
-    def _begun(self, nodes: Nodes, before: Written) -> int:
-        return self.statement(nodes, (), len(before))
+        first = lambda before: self.statement(nodes, (), len(before))  # noqa: E731
+        return int(nodes.dynamic(("program", self), _texts(nodes, _ANY), first))
 
     def statement(self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0) -> int:
         """Return the node of the rest of a program.
@@ -112,7 +110,7 @@ class Programs:
             count: the number of statements before it.
         """
         key = ("statement", self, bound, at, count)
-        return int(nodes.lazy(key, lambda: _Statement(self, bound, at, count).rules().build(nodes)))
+        return int(nodes.lazy(key, lambda: statement_rules(self, bound, at, count).build(nodes)))
 
     @cached_property
     def leading(self) -> Mapping[str, frozenset[str]]:
@@ -127,8 +125,8 @@ class Programs:
         return frozenset(found)
 
 
-def _bound(nodes: Nodes, text: str) -> int:
-    return int(nodes.text(regex_term(nodes.terms, text, whole=True)))
+def _texts(nodes: Nodes, regex: str) -> int:
+    return int(nodes.text(regex_term(nodes.terms, regex, whole=True)))
 
 
 @dataclass(frozen=True)
@@ -153,7 +151,7 @@ class _Next:
 
     def build(self, nodes: Nodes) -> int:
         """Return the node. The empty text is always in it, so it never forbids the end of a program."""
-        return int(nodes.dynamic(("next", self), _bound(nodes, _MORE), lambda before: self._resolve(nodes, before)))
+        return int(nodes.dynamic(("next", self), _texts(nodes, _MORE), lambda before: self._resolve(nodes, before)))
 
     def _resolve(self, nodes: Nodes, before: Written) -> int:
         bound, text = self.bound, before.text()
@@ -164,18 +162,25 @@ class _Next:
         return self.programs.statement(nodes, bound, len(text), self.count + 1)
 
 
+def statement_rules(programs: Programs, bound: tuple[Bound, ...], at: int, count: int) -> Rules:
+    """Return the rules of one statement and of what follows it; see `Programs.statement`.
+
+    Their number grows as that of the functions, for each depth of calls."""
+    return _Statement(programs, bound, at, count).rules()
+
+
 class _Statement:
-    """The rules of one statement and what follows it."""
+    """The rules of one statement, while they are made."""
 
     def __init__(self, programs: Programs, bound: tuple[Bound, ...], at: int, count: int) -> None:
         self._programs, self._bound, self._at, self._count = programs, bound, at, count
         self._rules: dict[str, Expression] = {}
-        self._known: dict[tuple[str, str, frozenset[str]], Expression | None] = {}
+        self._known: dict[str, Expression | None] = {}
 
     def rules(self) -> Rules:
         """Return them."""
         programs = self._programs
-        calls = {name: call for name in programs.functions if (call := self._call(name, frozenset())) is not None}
+        calls = {name: call for name in programs.functions if (call := self._call(name, 0)) is not None}
         values = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
         values += [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
         parts: list[Expression] = []
@@ -240,36 +245,32 @@ class _Statement:
 
     # -- values ----------------------------------------------------------------------------------------------------
 
-    def _call(self, function: str, outer: frozenset[str]) -> Expression | None:
-        """Return the calls of a function inside of calls of others; None: there are none."""
-        if function in outer or len(outer) == self._programs.nested:
+    def _call(self, function: str, depth: int) -> Expression | None:
+        """Return the calls of a function inside of ``depth`` others; None: there are none."""
+        if depth == self._programs.nested:
             return None
-        return self._once("call", function, outer, self._made_call)
+        return self._once(f"call {function} {depth}", lambda: self._made_call(function, depth))
 
-    def _value(self, slot: str, outer: frozenset[str]) -> Expression | None:
-        """Return the values for a slot, inside of calls of some functions; None: there are none."""
-        return self._once("value", slot, outer, self._made_value)
+    def _value(self, slot: str, depth: int, within: str) -> Expression | None:
+        """Return the values for a slot in a call of the function ``within``, which is no value itself; None: there are
+        none."""
+        result = self._programs.functions[within][1]
+        but = within if result in self._programs.leading[slot] else ""  # others have one rule together
+        return self._once(f"value {slot} {depth} {but}", lambda: self._made_value(slot, depth, within))
 
-    def _once(
-        self,
-        what: str,
-        name: str,
-        outer: frozenset[str],
-        make: Callable[[str, frozenset[str]], Expression | None],
-    ) -> Expression | None:
+    def _once(self, rule: str, make: Callable[[], Expression | None]) -> Expression | None:
         """Return what ``make`` returns as a rule, made once."""
-        key = (what, name, outer)
-        if key not in self._known:
-            made, rule = make(name, outer), " ".join((what, name, *sorted(outer)))
+        if rule not in self._known:
+            made = make()
             if made is not None:
                 self._rules[rule] = made
-            self._known[key] = None if made is None else Reference(rule)
-        return self._known[key]
+            self._known[rule] = None if made is None else Reference(rule)
+        return self._known[rule]
 
-    def _made_call(self, function: str, outer: frozenset[str]) -> Expression | None:
+    def _made_call(self, function: str, depth: int) -> Expression | None:
         """Return `_call`, not kept yet: the arguments by place, from some parameter on by name."""
         parameters = self._programs.functions[function][0]
-        values = {name: self._value(slot, outer | {function}) for name, slot, _ in parameters}
+        values = {name: self._value(slot, depth + 1, function) for name, slot, _ in parameters}
         if any(values[name] is None for name, _, is_needed in parameters if is_needed):
             return None
         found: dict[tuple[int, bool, bool], Expression] = {}
@@ -288,32 +289,32 @@ class _Statement:
                         ways.append(sequence(Literal(comma), value, rest(index + 1, False, False)))
                 if not is_needed:
                     ways.append(rest(index + 1, True, first))
-                rule = f"arguments {function} {' '.join(sorted(outer))} {index} {named} {first}"
+                rule = f"arguments {function} {depth} {index} {named} {first}"
                 self._rules[rule] = choice(*ways)
                 found[key] = Reference(rule)
             return found[key]
 
         return sequence(Literal(f"{function}("), rest(0, False, True))
 
-    def _made_value(self, name: str, outer: frozenset[str]) -> Expression | None:
+    def _made_value(self, name: str, depth: int, within: str) -> Expression | None:
         """Return `_value`, not kept yet: a literal, a bound name or a call with a path, or a list."""
         programs, slot = self._programs, self._programs.slots[name]
         leading = programs.leading[name]
         ways = [] if slot.literal is None else [slot.literal]
         ways += [sequence(Literal(each), self._path(kind, name)) for each, kind in self._bound if kind in leading]
         for function, (_, result) in programs.functions.items():
-            if result in leading and (call := self._call(function, outer)) is not None:
+            if function != within and result in leading and (call := self._call(function, depth)) is not None:
                 ways.append(sequence(call, self._path(result, name)))
         if slot.items is not None:
-            ways.append(self._list(slot.items, outer))
+            ways.append(self._list(slot.items, depth, within))
         return choice(*ways) if ways else None
 
-    def _list(self, slot: str, outer: frozenset[str]) -> Expression:
+    def _list(self, slot: str, depth: int, within: str) -> Expression:
         """Return lists of values for a slot."""
-        value = self._value(slot, outer)
-        if value is None:
+        value = self._value(slot, depth, within)
+        if not isinstance(value, Reference):
             return Literal("[]")
-        more = f"items {slot} {' '.join(sorted(outer))}"
+        more = f"items {value.name}"
         self._rules[more] = choice(Literal("]"), sequence(Literal(", "), value, Reference(more)))
         return sequence(Literal("["), choice(Literal("]"), sequence(value, Reference(more))))
 
@@ -356,14 +357,14 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
         statements, nested = int(data["statements"]), int(data["nested"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise GrammarError(
-            f"the definition of programs cannot be read: {error}", hint="take it from ProgramTool(tools).parameters"
+            f"the definition of programs cannot be read: {error}", hint="take it from program_tool(tools).parameters"
         ) from None
     used = [slot for parameters, _ in functions.values() for _, slot, _ in parameters]
     used += [slot.items for slot in slots.values() if slot.items is not None]
     if missing := {*used} - {*slots}:
         raise GrammarError(f"the definition of programs has no slot {min(missing)!r}", hint="add it to slots")
     made = Programs(text, functions, slots, types, constants, statements, nested)
-    if not functions or all(_Statement(made, (), 0, 0)._call(name, frozenset()) is None for name in functions):
+    if not functions or all(_Statement(made, (), 0, 0)._call(name, 0) is None for name in functions):
         raise GrammarError(
             "no function can be called first: each needs a value that only another call gives",
             hint="give its parameter a literal, or add a function without it",
@@ -381,12 +382,9 @@ def _literal(grammar: Any, literals: Callable[[Any], Rules]) -> Expression | Non
     if grammar is None:
         return None
     rules = literals(grammar)
-    if rules.is_regular(Reference(rules.root)):
-        return _regular(rules)
-    return Part(rules)
+    if not rules.is_regular(Reference(rules.root)):
+        return Part(rules)
 
-
-def _regular(rules: Rules) -> Expression:
     def build(terms: Terms) -> int:
         term = rules.term(terms)
         assert term is not None

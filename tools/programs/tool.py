@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.errors import GrammarError, SchemaError
+from toolgrammar.core.errors import GrammarError, SchemaError, ToolCallError
 
 from ..calling import ToolResult, is_async
 from ..tool import Tool, text_parameters
 from ..toolset import ToolSet
+from .definition import Definition
 from .interpreter import Interpreter
 from .signatures import Signatures
 from .stubs import module, shown
@@ -60,7 +62,6 @@ class Program:
         max_calls: maximum number of calls of a run.
         statements: maximum number of statements.
         nested: maximum number of calls inside of each other.
-        messages: the conversation; None: none is known.
     """
 
     tools: ToolSet
@@ -68,83 +69,97 @@ class Program:
     max_calls: int = 50
     statements: int = 20
     nested: int = 3
-    messages: tuple[Message, ...] | None = None
 
-    def tool(self, shown_as: Tool | None = None) -> Tool:
+    @cached_property
+    def _signatures(self) -> Signatures:
+        return Signatures(tuple(self.tools.offered.values()))
+
+    @cached_property
+    def _definition(self) -> Definition:
+        return Definition(self._signatures.functions)
+
+    def tool(self) -> Tool:
         """Return the tool.
-
-        Args:
-            shown_as: the tool without a conversation, which models see.
 
         Raises:
             SchemaError: no function can be called in a program.
         """
-        usable = self.tools if self.messages is None else self.tools.in_conversation(self.messages)
-        signatures = Signatures(tuple(usable.offered.values()))
-        if not signatures.functions:
-            why = "; ".join(f"{name}: {reason}" for name, reason in signatures.left_out.items())
-            raise SchemaError(f"no tool can be called in a program: {why}", hint="call these tools one by one")
-        words = None if self.messages is None else _words(self.messages, self.name)
-        definition = signatures.definition(words, statements=self.statements, nested=self.nested)
-        parameters = text_parameters({"syntax": "program", "definition": definition})
-        names = {
-            name: (one.tool.name, [each.name for each in one.parameters]) for name, one in signatures.functions.items()
-        }
-
-        def interpreter() -> Interpreter:
-            return Interpreter(names, self.max_calls)
-
-        def run(input: str) -> Any:
-            steps, value = interpreter().run(input), None
-            while True:
-                try:
-                    call = steps.send(value)
-                except StopIteration as end:
-                    return end.value
-                try:
-                    value = _plain(usable.call(call), usable[call.name])
-                except Exception as error:  # the program fails by it
-                    value = steps.throw(error)
-
-        async def arun(input: str) -> Any:
-            steps, value = interpreter().run(input), None
-            while True:
-                try:
-                    call = steps.send(value)
-                except StopIteration as end:
-                    return end.value
-                try:
-                    value = _plain(await usable.acall(call), usable[call.name])
-                except Exception as error:
-                    value = steps.throw(error)
-
-        waits = any(is_async(one.function) for one in usable if one.function is not None)
-        description = _DESCRIPTION.format(functions=shown(signatures.functions))
-        made = Tool(self.name, description, parameters, arun if waits else run, program=self)
-        plain = shown_as or made.changed(parameters=text_parameters(None), program=None)
-        return made.read_as(plain)
+        description = _DESCRIPTION.format(functions=shown(self._signatures.functions))
+        plain = Tool(self.name, description, text_parameters(None))
+        return self._bound(plain, None)
 
     def in_conversation(self, messages: Sequence[Message], tool: Tool) -> Tool:
         """Return a tool of programs for a conversation, whose ids a program may write."""
+        tools = self.tools.in_conversation(messages)
+        program = self if tools is self.tools else replace(self, tools=tools)
         try:
-            return replace(self, messages=tuple(messages)).tool(tool.readable)
+            return program._bound(tool.readable, _words(messages, self.name))
         except GrammarError:  # every call needs an id, and there is none
             return tool.changed(parameters={**text_parameters(None), "not": {}}).read_as(tool.readable)
+
+    def _bound(self, readable: Tool, words: Sequence[str] | None) -> Tool:
+        """Return the tool with its grammar and its function.
+
+        Args:
+            readable: the tool that models see.
+            words: the ids that a program may write; None: any word that may be one.
+        """
+        functions, tools = self._signatures.functions, self.tools
+        if not functions:
+            why = "; ".join(f"{name}: {reason}" for name, reason in self._signatures.left_out.items())
+            raise SchemaError(f"no tool can be called in a program: {why}", hint="call these tools one by one")
+        definition = self._definition.text(words, statements=self.statements, nested=self.nested)
+        names = {name: (one.tool.name, [each.name for each in one.parameters]) for name, one in functions.items()}
+
+        def run(input: str) -> Any:
+            steps, result = Interpreter(names, self.max_calls).run(input), None
+            while isinstance(step := _resumed(steps, result, tools), ToolCall):
+                result = tools.execute(step)
+            return step.value
+
+        async def arun(input: str) -> Any:
+            steps, result = Interpreter(names, self.max_calls).run(input), None
+            while isinstance(step := _resumed(steps, result, tools), ToolCall):
+                result = await tools.aexecute(step)
+            return step.value
+
+        waits = any(is_async(one.function) for one in tools if one.function is not None)
+        grammar = {"syntax": "program", "definition": definition}
+        function = arun if waits else run
+        return readable.changed(parameters=text_parameters(grammar), function=function, program=self).read_as(readable)
 
     @property
     def left_out(self) -> dict[str, str]:
         """Why a tool cannot be called in a program, by its name."""
-        return Signatures(tuple(self.tools)).left_out
+        return self._signatures.left_out
 
     @property
     def stubs(self) -> str:
         """The functions as a module for type checkers, named types as ``NewType``."""
-        return module(Signatures(tuple(self.tools)).functions)
+        return module(self._signatures.functions)
 
 
-def _plain(value: Any, tool: Tool) -> Any:
+def _resumed(
+    steps: Generator[ToolCall, Any, Any], result: ToolResult | None, tools: ToolSet
+) -> ToolCall | StopIteration:
+    """Go on with a program after the result of its call (None: begin); return its next call, or its end with a value.
+
+    Raises:
+        ToolCallError: the program failed, by this result or in what follows.
+    """
+    try:
+        if result is None:
+            return next(steps)
+        if result.is_error:
+            return steps.throw(ToolCallError(result.error or ""))
+        return steps.send(_plain(result, tools[result.call.name]))
+    except StopIteration as end:
+        return end
+
+
+def _plain(result: ToolResult, tool: Tool) -> Any:
     """Return a result as plain data; the text of a tool that promises an object is read as JSON."""
-    data = ToolResult(ToolCall("", tool.name, {}), value).to_dict()["result"]
+    data = result.to_dict()["result"]
     if isinstance(data, str) and (tool.output_schema or {}).get("type") in ("object", "array"):
         try:
             return json.loads(data)

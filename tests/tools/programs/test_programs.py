@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from toolgrammar.core import Grammar, GrammarError, Message, SchemaError, ToolCall, ToolCallError
 from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core.text_grammars import string_grammar
+from toolgrammar.core.text_grammars.programs import Programs, statement_rules
 from toolgrammar.tools import Tool, ToolSet, program_tool
 from toolgrammar.tools.formats import format_names, get_format
 from toolgrammar.tools.programs.interpreter import Interpreter
@@ -264,6 +266,20 @@ def test_any_schema_of_results_is_read_in_bounds(schema: Any) -> None:
     grammar = Grammar.from_json_schema(tools["run_program"].parameters["properties"]["input"])
     assert grammar.matches(json.dumps("x = odd()\nreturn x"))
     assert not grammar.matches(json.dumps("x = odd()\norders_of(x)"))
+
+
+def test_work_grows_with_the_number_of_tools_not_faster() -> None:
+    """Twice as many tools make at most twice as many rules of a statement, and no more proofs than are allowed."""
+    counts = []
+    for count in (12, 24):
+        parameters = {"properties": {"id": {"type": "string"}, "n": {"type": "integer"}}, "required": ["id"]}
+        results = {"type": "object", "properties": {"id": {"type": "string"}, "n": {"type": "integer"}}}
+        tools = [Tool(f"t{n}", "", {"type": "object", **parameters}, output_schema=results) for n in range(count)]
+        definition = program_tool(tools).parameters["properties"]["input"]["x-grammar"]
+        programs = string_grammar(definition).rules
+        assert isinstance(programs, Programs)
+        counts.append(len(statement_rules(programs, (("x", "t0"),), 0, 1).rules))
+    assert counts[1] <= 2 * counts[0]
 
 
 def test_programs_without_a_first_call_are_not_offered() -> None:
