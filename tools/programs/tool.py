@@ -10,7 +10,7 @@ from typing import Any
 
 from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.errors import GrammarError, SchemaError, ToolCallError
+from toolgrammar.core.errors import GrammarError, SchemaError, ToolCallError, ToolGrammarError
 
 from ..calling import ToolResult, is_async
 from ..tool import Tool, text_parameters
@@ -34,7 +34,9 @@ items = items_of(shop=shop.id)
 return items[0].price"""
 
 
-def program_tool(tools: Any, **settings: Any) -> Tool:
+def program_tool(
+    tools: Any, *, name: str = "run_program", max_calls: int = 50, statements: int = 20, nested: int = 3
+) -> Tool:
     """Return a tool whose argument is a short program over other tools: [programs](../programs.md).
 
     ::
@@ -44,12 +46,19 @@ def program_tool(tools: Any, **settings: Any) -> Tool:
     Args:
         tools: a `ToolSet`, or what makes one. A program reaches the fields that their results have by schema: the
             annotation of what a function returns, or ``output_schema``.
-        **settings: ``name``, ``max_calls``, ``statements`` and ``nested``, as `Program` has them.
+        name: of the tool.
+        max_calls: maximum number of calls of a run.
+        statements: maximum number of statements.
+        nested: maximum number of calls inside of each other.
 
     Raises:
         SchemaError: no tool can be called in a program; says why.
+        ToolGrammarError: a maximum is below 1.
     """
-    return Program(tools if isinstance(tools, ToolSet) else ToolSet(tools), **settings).tool()
+    for what, most in (("max_calls", max_calls), ("statements", statements), ("nested", nested)):
+        if most < 1:
+            raise ToolGrammarError(f"{what} is {most}", hint="give at least 1")
+    return Program(tools if isinstance(tools, ToolSet) else ToolSet(tools), name, max_calls, statements, nested).tool()
 
 
 @dataclass(frozen=True)
@@ -58,17 +67,14 @@ class Program:
 
     Attributes:
         tools: the tools that a program calls, as a `ToolSet`.
-        name: of the tool that runs programs.
-        max_calls: maximum number of calls of a run.
-        statements: maximum number of statements.
-        nested: maximum number of calls inside of each other.
+        name, max_calls, statements, nested: as for `program_tool`.
     """
 
     tools: ToolSet
-    name: str = "run_program"
-    max_calls: int = 50
-    statements: int = 20
-    nested: int = 3
+    name: str
+    max_calls: int
+    statements: int
+    nested: int
 
     @cached_property
     def _signatures(self) -> Signatures:
@@ -107,7 +113,9 @@ class Program:
         functions, tools = self._signatures.functions, self.tools
         if not functions:
             why = "; ".join(f"{name}: {reason}" for name, reason in self._signatures.left_out.items())
-            raise SchemaError(f"no tool can be called in a program: {why}", hint="call these tools one by one")
+            raise SchemaError(
+                f"no tool can be called in a program: {why or 'there are none'}", hint="call these tools one by one"
+            )
         definition = self._definition.text(words, statements=self.statements, nested=self.nested)
         names = {name: (one.tool.name, [each.name for each in one.parameters]) for name, one in functions.items()}
 

@@ -10,7 +10,7 @@ from typing import Any, NewType
 import pytest
 from pydantic import BaseModel
 
-from toolgrammar.core import Grammar, GrammarError, Message, SchemaError, ToolCall, ToolCallError
+from toolgrammar.core import Grammar, GrammarError, Message, SchemaError, ToolCall, ToolCallError, ToolGrammarError
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.text_grammars import string_grammar
 from toolgrammar.core.text_grammars.programs import Programs, statement_rules
@@ -242,6 +242,10 @@ def test_tools_without_a_form_in_programs_are_left_out() -> None:
     assert set(tool.program.left_out) == {"odd", "unnamed"}
     with pytest.raises(SchemaError, match="no tool can be called in a program: odd: its arguments depend"):
         program_tool([odd])
+    with pytest.raises(SchemaError, match="no tool can be called in a program: there are none"):
+        program_tool([])
+    with pytest.raises(ToolGrammarError, match="nested is 0"):
+        program_tool(SHOP, nested=0)
 
 
 @pytest.mark.parametrize(
