@@ -10,11 +10,13 @@ calls ran: BFCL's of the state and the results that were seen, AgentDojo's of th
 tasks the state and the answer of a program that is kept with the task. All is greedy. The ways:
 
 - *single calls*: `Model.run`, whose first turn has to be a call;
-- *free Python*: text without a grammar, interpreted (`typed_programs.Interpreter`, a large part of Python);
-- *typed program*: statement by statement under `typed_programs.Typed`; *words of the request* restricts texts to these;
+- *free Python*: text without a grammar, interpreted (`free_programs.Interpreter`, a large part of Python);
+- *program*: one program in a block of code, the format ``program`` of `program_tool`;
+- *programs in a run*: ``Model.run(programs=True)``, where the model reads errors and results;
 - *program tool*: one call of `program_tool`, in the model's own format of calls.
 
-Programs have one and the same prompt. A call that fails ends a program; in the loop the model reads the error. Each
+Programs in a block of code have one and the same prompt. A call that fails ends a program; in runs the model reads
+the error. Each
 task is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on.
 """
 
@@ -30,13 +32,13 @@ from typing import Any
 
 from benchmarks.answers.bfcl_v4 import sign_test
 from benchmarks.shared.answer_ways import answered
+from benchmarks.shared.free_programs import Interpreter, ProgramError, shown
 from benchmarks.shared.program_tasks import Task, World, all_tasks
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
-from benchmarks.shared.typed_programs import CLOSED, OPENED, Interpreter, ProgramError, Typed, shown, stubs
 from toolgrammar.core import Grammar, Message, load_model
 from toolgrammar.core.models import Model
-from toolgrammar.tools import ToolSet, program_tool
+from toolgrammar.tools import Tool, ToolSet, program_tool
 
 SINGLE = "single calls"
 COUNTED = ("right", "ran", "calls", "passes", "tokens")
@@ -44,27 +46,9 @@ COUNTED = ("right", "ran", "calls", "passes", "tokens")
 NOTHING = dict.fromkeys(COUNTED, 0)
 #: Longest result that the loop shows to the model, in characters.
 LONGEST_SHOWN = 3_000
-MOST_STATEMENTS = 6
+OPENED, CLOSED = "```python\n", "```"
 
 LOOP = "Use the tools to do what the user asks. When all is done, answer briefly with what the user wants to know."
-PROMPT = """These Python functions exist:
-
-```python
-{stubs}
-```
-
-Write a Python program for the request of the user, with these functions only. Write one statement a line: calls, \
-assignments, and at the end `return` with what the user wants to know. No imports, no definitions, no comments.
-
-An example for other functions:
-
-```python
-shop = find_shop(city="Oslo")
-items = items_of(shop=shop.id)
-return items[0].price
-```
-
-The request of the user: {request}"""
 
 
 class Counted:
@@ -80,14 +64,6 @@ class Counted:
         return value
 
 
-def prompt_of(task: Task) -> list[Message]:
-    """Return the prompt of a program."""
-    text = PROMPT.format(
-        stubs=stubs(task.typed, {one.name: one.description for one in task.tools}), request=task.request
-    )
-    return [Message("user", text)]
-
-
 def judged(task: Task, text: str) -> Sheet:
     """Return what a program is worth."""
     world, error, answer = Counted(task.begin()), "", ""
@@ -101,20 +77,12 @@ def judged(task: Task, text: str) -> Sheet:
     return {**sheet, "answer": answer[:500], "error_of_program": error[:300]}
 
 
-def single(model: Model, task: Task) -> Sheet:
-    """Play a task with single calls."""
+def played(model: Model, task: Task, **options: Any) -> Sheet:
+    """Play a task by `Model.run`."""
     world = Counted(task.begin())
-
-    def function(name: str) -> Callable[..., str]:
-        def call(**arguments: Any) -> str:
-            text = shown(world.call(name, arguments))
-            return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
-
-        return call
-
-    tools = ToolSet([one.changed(function=function(one.name)) for one in task.tools])
     messages = [Message("system", LOOP), Message("user", task.request)]
-    run = model.run(messages, tools=tools, tool_choice="required", max_turns=6, max_tokens=120).result
+    tools = ToolSet(functions_of(task, world, shortened=not options.get("programs")))
+    run = model.run(messages, tools=tools, tool_choice="required", **options).result
     made = [[call.name, dict(call.arguments)] for turn in run.turns for call in turn.tool_calls]
     return {
         "right": int(world.world.is_right(run.text)),
@@ -127,54 +95,49 @@ def single(model: Model, task: Task) -> Sheet:
     }
 
 
+def functions_of(task: Task, world: Counted, *, shortened: bool = False) -> list[Tool]:
+    """Return the tools of a task, which call a system; with ``shortened``, results are short texts, for a model."""
+
+    def call(name: str, /, **arguments: Any) -> Any:
+        value = world.call(name, arguments)
+        text = shown(value) if shortened else ""
+        return value if not shortened else text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+
+    return [one.changed(function=partial(call, one.name)) for one in task.tools]
+
+
 def free(model: Model, task: Task) -> Sheet:
     """Write a program as free text, up to the end of its block."""
     block = Grammar.text(excluding=[CLOSED]) + Grammar.choice("", CLOSED)
-    answer = model.generate(prompt_of(task), grammar=block, prefix=OPENED, max_tokens=160)
+    prompt = ToolSet([program_tool(task.tools)]).prompt("program")
+    messages = [Message("system", prompt), Message("user", task.request)]
+    answer = model.generate(messages, grammar=block, prefix=OPENED, max_tokens=160)
     text = answer.text.partition(CLOSED)[0]
     usage = answer.usage
     return {**judged(task, text), "passes": usage.forward_passes, "tokens": usage.completion_tokens}
 
 
-def typed(model: Model, task: Task, *, copied: bool = False) -> Sheet:
-    """Write a well-typed program, statement by statement."""
-    grammar, text, passes, tokens = Typed(task.typed, task.request, copied=copied), "", 0, 0
-    for number in range(MOST_STATEMENTS + 1):
-        following = grammar.next_statement(last=number == MOST_STATEMENTS or tokens > 160)
-        answer = model.generate(prompt_of(task), grammar=following, prefix=OPENED + text, max_tokens=90)
-        passes += answer.usage.forward_passes
-        tokens += answer.usage.completion_tokens
-        text += answer.text
-        if grammar.bind(answer.text):
-            break
-    return {**judged(task, text.partition(CLOSED)[0]), "passes": passes, "tokens": tokens}
-
-
-def tool(model: Model, task: Task) -> Sheet:
-    """Write a program as the argument of the one call of `program_tool`."""
+def program(model: Model, task: Task, *, tool_format: str | None = None) -> Sheet:
+    """Write a program by the one call of `program_tool`."""
     world = Counted(task.begin())
-    functions = [one.changed(function=partial(_call, world, one.name)) for one in task.tools]
-    tools = ToolSet([program_tool(functions)])
-    answer = model.generate([Message("user", task.request)], tools=tools, tool_choice="required", max_tokens=250)
+    tools = ToolSet([program_tool(functions_of(task, world))])
+    messages = [Message("user", task.request)]
+    answer = model.generate(messages, tools=tools, tool_choice="required", max_tokens=250, tool_format=tool_format)
     usage = {"passes": answer.usage.forward_passes, "tokens": answer.usage.completion_tokens}
     (call,) = answer.tool_calls[:1]
-    done = tools.in_conversation([Message("user", task.request)]).execute(call, allow_cut=True)
+    done = tools.in_conversation(messages).execute(call, allow_cut=True)
     text = "" if done.value is None else shown(done.value)
     right = not done.is_error and world.world.is_right(text)
     sheet = {"right": int(right), "ran": int(not done.is_error), "calls": world.calls, "text": call.arguments["input"]}
     return {**sheet, "answer": text[:500], "error_of_program": (done.error or "")[:300], **usage}
 
 
-def _call(world: Counted, name: str, /, **arguments: Any) -> Any:
-    return world.call(name, arguments)
-
-
 WAYS: dict[str, Callable[[Model, Task], Sheet]] = {
-    SINGLE: single,
+    SINGLE: partial(played, max_turns=6, max_tokens=120),
     "free Python": free,
-    "typed program": typed,
-    "typed program, words of the request": partial(typed, copied=True),
-    "program tool": tool,
+    "program": partial(program, tool_format="program"),
+    "programs in a run": partial(played, programs=True, max_turns=3, max_tokens=250),
+    "program tool": program,
 }
 
 

@@ -24,8 +24,8 @@ from benchmarks.answers.agentdojo import suites
 from benchmarks.answers.bfcl_multi_turn import as_python, conversations
 from benchmarks.answers.seen_ids import IDS, functions, of_results
 from benchmarks.shared.data import spread
+from benchmarks.shared.free_programs import Interpreter
 from benchmarks.shared.program_worlds import WORLDS, Failed
-from benchmarks.shared.typed_programs import Interpreter, inlined
 from toolgrammar.core import ToolCall
 from toolgrammar.tools import Tool, ToolSet
 
@@ -66,11 +66,6 @@ class Task:
     begin: Callable[[], World]
 
     @property
-    def typed(self) -> dict[str, tuple[Any, Any]]:
-        """The schemas of the parameters and of the results of each tool, without references."""
-        return {one.name: (inlined(one.parameters), inlined(one.output_schema)) for one in self.tools}
-
-    @property
     def parameters(self) -> dict[str, list[str]]:
         """The names of the parameters of each tool."""
         return {one.name: list(one.parameters.get("properties", {})) for one in self.tools}
@@ -104,6 +99,28 @@ def _shortened(tool: Tool) -> Tool:
         if "description" in one:
             one["description"] = short(one["description"], 60)
     return tool.changed(parameters=parameters, description=short(tool.description, 100))
+
+
+def inlined(schema: Any, definitions: Mapping[str, Any] | None = None, depth: int = 6) -> dict[str, Any]:
+    """Return a schema without references and without null in unions; what is deeper than ``depth`` is anything."""
+    if not isinstance(schema, Mapping) or depth == 0:
+        return {}
+    definitions = schema.get("$defs", definitions) or {}
+    if "$ref" in schema:
+        return inlined(definitions.get(str(schema["$ref"]).rpartition("/")[2]), definitions, depth - 1)
+    options = [inlined(one, definitions, depth) for one in schema.get("anyOf", ())]
+    options = [one for one in options if one.get("type") != "null"]
+    if len(options) == 1:
+        return options[0]
+    made = {key: value for key, value in schema.items() if key not in ("$defs", "anyOf")}
+    if options:
+        made["anyOf"] = options
+    if "properties" in made:
+        made["properties"] = {key: inlined(one, definitions, depth - 1) for key, one in made["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in made:
+            made[key] = inlined(made[key], definitions, depth - 1)
+    return made
 
 
 # -- own tasks -----------------------------------------------------------------------------------------------------

@@ -58,6 +58,11 @@ class ReadingMark:
         """Return the mark after the arguments of a call, and so many bytes of markup behind them."""
         return cls(DONE, size=size)
 
+    @classmethod
+    def of_argument(cls, name: str) -> tuple[ReadingMark, ...]:
+        """Return the marks before the only argument of a call: raw text, whose name is not written."""
+        return cls(VALUE, form=TAGGED), cls(NAMED, name, 1, 1), cls(VALUE, form=RAW)
+
     @property
     def order(self) -> tuple[Any, ...]:
         """Its place among other marks."""

@@ -360,6 +360,7 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[TypedOptions[T]],
     ) -> Run[T]: ...
 
@@ -372,6 +373,7 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Run: ...
 
@@ -383,6 +385,7 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Run:
         """Let the model call tools, execute the calls, and let it read the results, until it answers.
@@ -400,13 +403,15 @@ class Model(Decides, ABC):
             on_repeat: what is done if all calls of a turn were executed before, and no result has said anything new
                 since. ``"answer"``: the model must answer, without calls. ``"stop"``: the run ends with these calls.
                 ``"run"``: they are executed again, for tools that poll.
+            programs: the model calls the tools in short programs, each in a block of code (`program_tool`), instead of
+                one by one.
             **options: fields of `GenerateParams`, which override those of ``params``.
 
         Raises:
             ModelError: an argument is wrong.
             ToolGrammarError: as for `stream`.
         """
-        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat}
+        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat, "programs": programs}
         return Run(RunState.of(self, prompt, params, options, **settings))
 
     @overload
@@ -418,6 +423,7 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[TypedOptions[T]],
     ) -> AsyncRun[T]: ...
 
@@ -430,6 +436,7 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> AsyncRun: ...
 
@@ -441,11 +448,12 @@ class Model(Decides, ABC):
         max_turns: int = MAX_TURNS,
         approve: Callable[[ToolCall], Any] | None = None,
         on_repeat: OnRepeat = "answer",
+        programs: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> AsyncRun:
         """Like `run`, without blocking the event loop: asynchronous tools are awaited, the calls of one turn run
         concurrently, and ``approve`` may be asynchronous."""
-        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat}
+        settings: Any = {"max_turns": max_turns, "approve": approve, "on_repeat": on_repeat, "programs": programs}
         return AsyncRun(RunState.of(self, prompt, params, options, **settings))
 
     def _whole(self, request: Request) -> Generation:

@@ -227,6 +227,7 @@ class RunState:
         Raises:
             ModelError: an argument is wrong.
         """
+        programs = settings.pop("programs")
         resolved = resolve_params(params, options)
         if settings["max_turns"] < 1:
             raise ModelError(f"max_turns is {settings['max_turns']}", hint="give at least 1")
@@ -238,8 +239,30 @@ class RunState:
                 hint="give approve=, a function of the call",
             )
         messages = list(conversation_of(prompt, resolved.prefix))
-        options = {**options, "tools": resolved.tools, "tool_choice": resolved.tool_choice}
-        return cls(model, params, resolved.tools, options, messages, **settings)
+        tools = _in_programs(resolved.tools) if programs else resolved.tools
+        if programs:
+            options = {**options, "policy": None, "tool_format": "program"}  # the functions are under the policy
+        options = {**options, "tools": tools, "tool_choice": resolved.tool_choice}
+        return cls(model, params, tools, options, messages, **settings)
+
+
+def _in_programs(tools: Any) -> Any:
+    """Return the tool of programs over some tools, as a tool set.
+
+    Raises:
+        ModelError: there are no tools, or one cannot be called in a program.
+        SchemaError: none can be called in a program.
+    """
+    if tools is None:
+        raise ModelError("programs=True without tools", hint="give tools")
+    if any(tool.program for tool in tools):
+        return tools
+    made = import_module("toolgrammar.tools")  # by name, because core does not import tools
+    tool = made.program_tool(tools)
+    for name, why in tool.program.left_out.items():
+        hint = "leave it out of tools, or leave out programs=True and give program_tool(tools) beside it"
+        raise ModelError(f"{name} cannot be called in a program: {why}", hint=hint)
+    return made.ToolSet([tool])
 
 
 def _decided(call: ToolCall, verdict: Any) -> Any:

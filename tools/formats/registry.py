@@ -9,6 +9,7 @@ from pathlib import Path
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import WireFormat
+from .code_block import PROGRAM
 from .families import FAMILIES, HERMES
 from .format_file import read_format
 from .learned import learned
@@ -20,7 +21,7 @@ _ENDS = tuple(dict.fromkeys(end for wire in FAMILIES for end in getattr(wire, "e
 
 
 def format_names() -> tuple[str, ...]:
-    """Return the names that `get_format` knows, without aliases."""
+    """Return the names that `get_format` knows, without aliases and ``program``, which writes programs alone."""
     return tuple(_FORMATS)
 
 
@@ -35,9 +36,10 @@ def get_format(name: str | WireFormat) -> WireFormat:
         return name
     if name.endswith(".toml"):
         return _described(name)
-    wire = _FORMATS.get(_ALIASES.get(name, name))
+    wire = PROGRAM if name == PROGRAM.name else _FORMATS.get(_ALIASES.get(name, name))
     if wire is None:
-        raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
+        known = ", ".join((*_FORMATS, PROGRAM.name))
+        raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {known}")
     return wire
 
 

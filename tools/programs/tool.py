@@ -90,8 +90,8 @@ class Program:
         Raises:
             SchemaError: no function can be called in a program.
         """
-        description = _DESCRIPTION.format(functions=shown(self._signatures.functions))
-        plain = Tool(self.name, description, text_parameters(None))
+        description = _DESCRIPTION.format(functions=self.functions)
+        plain = Tool(self.name, description, text_parameters(None), program=self)
         return self._bound(plain, None)
 
     def in_conversation(self, messages: Sequence[Message], tool: Tool) -> Tool:
@@ -135,6 +135,11 @@ class Program:
         grammar = {"syntax": "program", "definition": definition}
         function = arun if waits else run
         return readable.changed(parameters=text_parameters(grammar), function=function, program=self).read_as(readable)
+
+    @property
+    def functions(self) -> str:
+        """The functions as a model reads them: a line for each class of results, and for each function."""
+        return shown(self._signatures.functions)
 
     @property
     def left_out(self) -> dict[str, str]:
