@@ -80,8 +80,9 @@ def judged(task: Task, text: str) -> Sheet:
 def played(model: Model, task: Task, **options: Any) -> Sheet:
     """Play a task by `Model.run`."""
     world = Counted(task.begin())
-    messages = [Message("system", LOOP), Message("user", task.request)]
-    tools = ToolSet(functions_of(task, world, shortened=not options.get("programs")))
+    programs = "programs" in options  # whose format has a prompt of its own
+    messages = [*([] if programs else [Message("system", LOOP)]), Message("user", task.request)]
+    tools = ToolSet(functions_of(task, world, shortened=not programs))
     run = model.run(messages, tools=tools, tool_choice="required", **options).result
     made = [[call.name, dict(call.arguments)] for turn in run.turns for call in turn.tool_calls]
     return {
@@ -100,8 +101,10 @@ def functions_of(task: Task, world: Counted, *, shortened: bool = False) -> list
 
     def call(name: str, /, **arguments: Any) -> Any:
         value = world.call(name, arguments)
-        text = shown(value) if shortened else ""
-        return value if not shortened else text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
+        if not shortened:
+            return value
+        text = shown(value)
+        return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + " ..."
 
     return [one.changed(function=partial(call, one.name)) for one in task.tools]
 

@@ -1,7 +1,8 @@
 """Programs of calls as strings: the syntax ``program`` of ``x-grammar``.
 
 A program is a subset of Python (``tools/programs``): a statement a line, each of them ``name = value``, a call,
-``print(value)`` or ``return value``. A value is a call, a bound name with a path of fields and indices, or a literal.
+``print(value)`` or ``return value``; at least one has a call. A value is a call, a bound name with a path of fields and
+indices, or a literal.
 Every name is bound before it is used, every field is one of its object's, and every argument has a type that its
 parameter takes. So the grammar of a statement depends on the names before it: it is a dependent node, which reads the
 name that the statement before it binds.
@@ -13,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..basics.cached import cached_property
@@ -100,7 +102,7 @@ class Programs:
         first = lambda before: self.statement(nodes, (), len(before))  # noqa: E731
         return int(nodes.dynamic(("program", self), _texts(nodes, _ANY), first))
 
-    def statement(self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0) -> int:
+    def statement(self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0, calls: bool = False) -> int:
         """Return the node of the rest of a program.
 
         Args:
@@ -108,9 +110,10 @@ class Programs:
             bound: the names so far.
             at: where the statement begins, in bytes.
             count: the number of statements before it.
+            calls: a call is among these.
         """
-        key = ("statement", self, bound, at, count)
-        return int(nodes.lazy(key, lambda: statement_rules(self, bound, at, count).build(nodes)))
+        key = ("statement", self, bound, at, count, calls)
+        return int(nodes.lazy(key, lambda: statement_rules(self, bound, at, count, calls).build(nodes)))
 
     @cached_property
     def leading(self) -> Mapping[str, frozenset[str]]:
@@ -139,6 +142,7 @@ class _Next:
         at: where it began.
         count: the number of statements before it.
         bind: the type of the name that it binds; None: it binds none.
+        calls: a call is in it, or before it.
     """
 
     programs: Programs
@@ -146,12 +150,14 @@ class _Next:
     at: int
     count: int
     bind: str | None
+    calls: bool
 
     controls = frozenset[str]()
 
     def build(self, nodes: Nodes) -> int:
-        """Return the node. The empty text is always in it, so it never forbids the end of a program."""
-        return int(nodes.dynamic(("next", self), _texts(nodes, _MORE), lambda before: self._resolve(nodes, before)))
+        """Return the node. After a call, the empty text is in it, so it never forbids the end of a program."""
+        texts = _texts(nodes, _MORE if self.calls else _ANY)
+        return int(nodes.dynamic(("next", self), texts, lambda before: self._resolve(nodes, before)))
 
     def _resolve(self, nodes: Nodes, before: Written) -> int:
         bound, text = self.bound, before.text()
@@ -159,21 +165,21 @@ class _Next:
             name = re.compile(rb"\w+").match(text, self.at)
             assert name is not None
             bound = (*bound, (name.group().decode(), self.bind))
-        return self.programs.statement(nodes, bound, len(text), self.count + 1)
+        return self.programs.statement(nodes, bound, len(text), self.count + 1, self.calls)
 
 
-def statement_rules(programs: Programs, bound: tuple[Bound, ...], at: int, count: int) -> Rules:
+def statement_rules(programs: Programs, bound: tuple[Bound, ...], at: int, count: int, calls: bool) -> Rules:
     """Return the rules of one statement and of what follows it; see `Programs.statement`.
 
     Their number grows as that of the functions, for each depth of calls."""
-    return _Statement(programs, bound, at, count).rules()
+    return _Statement(programs, bound, at, count, calls).rules()
 
 
 class _Statement:
     """The rules of one statement, while they are made."""
 
-    def __init__(self, programs: Programs, bound: tuple[Bound, ...], at: int, count: int) -> None:
-        self._programs, self._bound, self._at, self._count = programs, bound, at, count
+    def __init__(self, programs: Programs, bound: tuple[Bound, ...], at: int, count: int, calls: bool) -> None:
+        self._programs, self._bound, self._at, self._count, self._calls = programs, bound, at, count, calls
         self._rules: dict[str, Expression] = {}
         self._known: dict[str, Expression | None] = {}
 
@@ -181,38 +187,39 @@ class _Statement:
         """Return them."""
         programs = self._programs
         calls = {name: call for name in programs.functions if (call := self._call(name, 0)) is not None}
-        values = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
-        values += [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
+        made = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
+        named = [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
         parts: list[Expression] = []
         if self._count < programs.statements:
-            bindings = [sequence(call, self._then(programs.functions[name][1])) for name, call in calls.items()]
-            bindings += [sequence(Literal(name), self._then(kind)) for name, kind in self._bound]
-            bindings += [sequence(text, self._end(kind)) for text, kind in programs.constants]
+            bindings = [sequence(call, self._then(programs.functions[name][1], True)) for name, call in calls.items()]
+            bindings += [sequence(Literal(name), self._then(kind, self._calls)) for name, kind in self._bound]
+            bindings += [sequence(text, self._end(kind, self._calls)) for text, kind in programs.constants]
             parts.append(sequence(self._new_name(), Literal(" = "), choice(*bindings)))
-            parts += [sequence(call, self._end(None)) for call in calls.values()]
-            if values:
-                parts.append(sequence(Literal("print("), choice(*values), Literal(")"), self._end(None)))
-        if values:
-            parts.append(sequence(Literal("return "), choice(*values)))
-        if self._count:
+            parts += [sequence(call, self._end(None, True)) for call in calls.values()]
+            for values, has_call in ((made, True), (named, self._calls)):
+                if values:
+                    parts.append(sequence(Literal("print("), choice(*values), Literal(")"), self._end(None, has_call)))
+        if returned := made + (named if self._calls else []):
+            parts.append(sequence(Literal("return "), choice(*returned)))
+        if self._calls:
             parts.append(EMPTY_TEXT)
         self._rules["root"] = Choice(tuple(parts))
-        return Rules(("statement", programs, self._bound, self._at, self._count), self._rules, "root")
+        return Rules(("statement", programs, self._bound, self._at, self._count, self._calls), self._rules, "root")
 
     def _new_name(self) -> Expression:
         taken = [*_RESERVED, *self._programs.functions, *(name for name, _ in self._bound)]
         return Intersection((pattern(_NAME), Complement(Choice(tuple(map(Literal, sorted({*taken})))))))
 
-    def _end(self, bind: str | None) -> Expression:
-        """Return the end of the program, or of the line and the statements after it."""
-        after = Part(_Next(self._programs, self._bound, self._at, self._count, bind))
-        return choice(EMPTY_TEXT, sequence(Literal("\n"), after))
+    def _end(self, bind: str | None, calls: bool) -> Expression:
+        """Return the end of the line and the statements after it; after a call, also the end of the program."""
+        after = sequence(Literal("\n"), Part(_Next(self._programs, self._bound, self._at, self._count, bind, calls)))
+        return choice(EMPTY_TEXT, after) if calls else after
 
     # -- paths -----------------------------------------------------------------------------------------------------
 
-    def _then(self, kind: str) -> Expression:
+    def _then(self, kind: str, calls: bool) -> Expression:
         """Return what may follow a value of a type that is bound: its end, or a step and what may follow that."""
-        return self._steps("then", kind, self._end, None)
+        return self._steps(f"then {calls}", kind, partial(self._end, calls=calls), None)
 
     def _path(self, kind: str, slot: str) -> Expression:
         """Return the paths from a value of a type to those that a slot takes; ``""``: to any."""
@@ -364,7 +371,7 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
     if missing := {*used} - {*slots}:
         raise GrammarError(f"the definition of programs has no slot {min(missing)!r}", hint="add it to slots")
     made = Programs(text, functions, slots, types, constants, statements, nested)
-    if not functions or all(_Statement(made, (), 0, 0)._call(name, 0) is None for name in functions):
+    if not functions or all(_Statement(made, (), 0, 0, False)._call(name, 0) is None for name in functions):
         raise GrammarError(
             "no function can be called first: each needs a value that only another call gives",
             hint="give its parameter a literal, or add a function without it",

@@ -96,7 +96,7 @@ class CodeBlock(TemplateFormat):
     def _render_call(self, call: ToolCall, index: int) -> str:
         given = list(call.arguments.values())
         if len(given) == 1 and isinstance(given[0], str):
-            return OPENED + given[0].strip("\n") + CLOSED
+            return OPENED + given[0] + CLOSED
         arguments = ", ".join(f"{name}={write_python(value)}" for name, value in call.arguments.items())
         return f"{OPENED}{call.name}({arguments}){CLOSED}"  # of another tool: what a program would say
 

@@ -34,6 +34,8 @@ from toolgrammar.tools.formats.xml.calls import XmlCalls
 from ...core.schema.writing import WORDS, pythonic
 from ...schemas import random_schema
 from ...whole_masks import MaskError, check_mask
+from ..programs.law import WORDS as PIECES_OF_PROGRAMS
+from ..programs.law import program_tools
 from .common import BREAKING, events_of
 
 #: Names of tools; a format gets those that it can spell.
@@ -124,7 +126,8 @@ def judge(name: str, seed: int) -> str:
         ([], ["<tool_call>", "</tool_call>", "<think>", "</think>"], list(getattr(family, "end_tokens", ())))
     )
     special = list(dict.fromkeys(special))
-    tokens: list[bytes | None] = [*(bytes((byte,)) for byte in range(256)), *WORDS]
+    words = PIECES_OF_PROGRAMS if name == "program" else WORDS
+    tokens: list[bytes | None] = [*(bytes((byte,)) for byte in range(256)), *words]
     names = {token: len(tokens) + index for index, token in enumerate(special)}
     vocabulary = Vocabulary([*tokens, *[None] * (len(special) + 1)], eos=[len(tokens) + len(special)], special=names)
     wire = family.for_vocabulary(special)
@@ -150,6 +153,8 @@ def judge(name: str, seed: int) -> str:
 
 
 def _tools(rng: random.Random, wire: WireFormat) -> ToolSet:
+    if wire.name == "program":
+        return program_tools(rng)
     tools = []
     strictness: dict[str, Any] = {}
     for name in rng.sample(TOOL_NAMES, rng.randint(1, 3)):

@@ -125,6 +125,8 @@ def test_programs_return_what_they_say(text: str, value: Any) -> None:
         ("return known.id", "'known.id' cannot follow 'return '"),
         ('c = find_customer("A")\nc = find_customer("B")', "cannot follow"),
         ("import os", "cannot follow"),
+        ("n = 1", "is not a text of the grammar"),
+        ("n = 1\nreturn n", "cannot follow"),
         ("", "is not a text of the grammar"),
     ],
 )
@@ -282,7 +284,7 @@ def test_work_grows_with_the_number_of_tools_not_faster() -> None:
         definition = program_tool(tools).parameters["properties"]["input"]["x-grammar"]
         programs = string_grammar(definition).rules
         assert isinstance(programs, Programs)
-        counts.append(len(statement_rules(programs, (("x", "t0"),), 0, 1).rules))
+        counts.append(len(statement_rules(programs, (("x", "t0"),), 0, 1, True).rules))
     assert counts[1] <= 2 * counts[0]
 
 
