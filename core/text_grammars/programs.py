@@ -41,8 +41,8 @@ from .rules import Rules
 
 #: The names that a statement may bind, but for words of the language and functions.
 _NAME = "[a-z_][a-z0-9_]{0,31}"
-#: What the first dependent node of a program, and the later ones, may stand for.
-_ANY, _MORE = "[a-z_](?s:.)*", "(?:[a-z_](?s:.)*)?"
+#: Maximum number of statements before the first call.
+MAX_BEFORE = 4
 _RESERVED = re.findall(
     "[a-z]+",
     """and as assert async await break case class continue def del elif else except finally for from global if import in
@@ -100,7 +100,29 @@ class Programs:
     def build(self, nodes: Nodes) -> int:
         """Return the node of all programs. The first statement depends on where the text begins."""
         first = lambda before: self.statement(nodes, (), len(before))  # noqa: E731
-        return int(nodes.dynamic(("program", self), _texts(nodes, _ANY), first))
+        return int(nodes.dynamic(("program", self), self.texts(nodes, is_over=False), first))
+
+    def texts(self, nodes: Nodes, *, is_over: bool) -> int:
+        """Return the node of texts among which the rest of a program is.
+
+        Shortest texts are looked for among these: as a call is still needed, none is shorter than the shortest call.
+
+        Args:
+            nodes: the store.
+            is_over: the program may have ended.
+        """
+        least = 0 if is_over else self._least
+        regex = "(?:[a-z_](?s:.)*)?" if is_over else f"[a-z_](?s:.){{{least - 1},}}"
+        return int(nodes.text(regex_term(nodes.terms, regex, whole=True)))
+
+    @cached_property
+    def _least(self) -> int:
+        """Lower bound of the length of a call, with required arguments of one character."""
+        sizes = []
+        for name, (parameters, _) in self.functions.items():
+            needed = sum(is_needed for _, _, is_needed in parameters)
+            sizes.append(len(name) + 2 + max(3 * needed - 2, 0))
+        return min(sizes)
 
     def statement(self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0, calls: bool = False) -> int:
         """Return the node of the rest of a program.
@@ -128,10 +150,6 @@ class Programs:
         return frozenset(found)
 
 
-def _texts(nodes: Nodes, regex: str) -> int:
-    return int(nodes.text(regex_term(nodes.terms, regex, whole=True)))
-
-
 @dataclass(frozen=True)
 class _Next:
     """The statements after one that ends here: a dependent node.
@@ -156,7 +174,7 @@ class _Next:
 
     def build(self, nodes: Nodes) -> int:
         """Return the node. After a call, the empty text is in it, so it never forbids the end of a program."""
-        texts = _texts(nodes, _MORE if self.calls else _ANY)
+        texts = self.programs.texts(nodes, is_over=self.calls)
         return int(nodes.dynamic(("next", self), texts, lambda before: self._resolve(nodes, before)))
 
     def _resolve(self, nodes: Nodes, before: Written) -> int:
@@ -187,20 +205,21 @@ class _Statement:
         """Return them."""
         programs = self._programs
         calls = {name: call for name in programs.functions if (call := self._call(name, 0)) is not None}
-        made = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
-        named = [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
+        values = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
+        if self._calls:
+            values += [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
         parts: list[Expression] = []
         if self._count < programs.statements:
             bindings = [sequence(call, self._then(programs.functions[name][1], True)) for name, call in calls.items()]
-            bindings += [sequence(Literal(name), self._then(kind, self._calls)) for name, kind in self._bound]
-            bindings += [sequence(text, self._end(kind, self._calls)) for text, kind in programs.constants]
+            if self._calls or self._count < MAX_BEFORE:
+                bindings += [sequence(Literal(name), self._then(kind, self._calls)) for name, kind in self._bound]
+                bindings += [sequence(text, self._end(kind, self._calls)) for text, kind in programs.constants]
             parts.append(sequence(self._new_name(), Literal(" = "), choice(*bindings)))
             parts += [sequence(call, self._end(None, True)) for call in calls.values()]
-            for values, has_call in ((made, True), (named, self._calls)):
-                if values:
-                    parts.append(sequence(Literal("print("), choice(*values), Literal(")"), self._end(None, has_call)))
-        if returned := made + (named if self._calls else []):
-            parts.append(sequence(Literal("return "), choice(*returned)))
+            if values:
+                parts.append(sequence(Literal("print("), choice(*values), Literal(")"), self._end(None, True)))
+        if values:
+            parts.append(sequence(Literal("return "), choice(*values)))
         if self._calls:
             parts.append(EMPTY_TEXT)
         self._rules["root"] = Choice(tuple(parts))

@@ -29,7 +29,7 @@ OWN: dict[str, dict[str, Any]] = {
 MAX_REFUSED = 0.6
 
 
-@pytest.mark.parametrize(("number", "name"), [*enumerate(format_names())])
+@pytest.mark.parametrize(("number", "name"), [*enumerate((*format_names(), "program"))])
 def test_what_the_grammar_admits_is_read(number: int, name: str, thorough: bool) -> None:
     """Random tools, values and markers, control tokens in the vocabulary, whole and in pieces: others in each format,
     so that formats that share a parser show its faults together."""
