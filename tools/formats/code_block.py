@@ -60,7 +60,7 @@ class CodeBlock(TemplateFormat):
     def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
         others = [tool for tool in turn.tools if argument_of(tool) is None]
         if others or len(turn.tools) > 1:
-            name = (others or turn.tools)[-1].name
+            name = others[0].name if others else turn.tools[1].name
             raise GrammarError(
                 f"the format {self.name} writes calls of one tool, made by program_tool, and not of {name!r}",
                 hint="give program_tool all functions, or leave out tool_format",

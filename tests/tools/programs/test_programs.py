@@ -10,7 +10,16 @@ from typing import Any, NewType
 import pytest
 from pydantic import BaseModel
 
-from toolgrammar.core import Grammar, GrammarError, Message, SchemaError, ToolCall, ToolCallError, ToolGrammarError
+from toolgrammar.core import (
+    Grammar,
+    GrammarError,
+    Message,
+    ModelError,
+    SchemaError,
+    ToolCall,
+    ToolCallError,
+    ToolGrammarError,
+)
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.text_grammars import string_grammar
 from toolgrammar.core.text_grammars.programs import Programs, statement_rules
@@ -316,6 +325,86 @@ def test_a_model_runs_programs() -> None:
     run = model.run("What was Mia Lund's last order?", tools=ToolSet([program_tool(SHOP)]), max_tokens=400).result
     assert [message.content for message in run.messages if message.role == "tool"] == ["10.0"]
     assert run.text == "It was 10."
+
+
+BLOCK = 'I look.\n```python\nc = find_customer("Mia Lund")\nreturn orders_of(c.id)[1].total\n```'
+
+
+def test_a_program_in_a_block_of_code_is_a_call() -> None:
+    """The format ``program`` writes one program, as it is, with text before it; the history has it again."""
+    tools = ToolSet([program_tool(SHOP)])
+    grammar = tools.grammar("program")
+    assert grammar.matches(BLOCK) and grammar.matches(BLOCK.partition("\n")[2]) and grammar.matches("I know.")
+    assert not grammar.matches(BLOCK.replace(".id", ".name"))
+    message = tools.parse(BLOCK, "program")
+    (call,) = message.tool_calls
+    assert message.text == "I look." and call.error is None
+    assert tools.call(call) == 10.0
+    (again,) = tools.render_history([message], "program")
+    assert again.content == BLOCK
+
+
+def test_a_block_of_code_is_sent_as_it_comes() -> None:
+    """The pieces of a program arrive while it is written, and join to the arguments; without its end it is cut."""
+    tools = ToolSet([program_tool(SHOP)])
+    parser = tools.parser("program")
+    sent = [event.text for piece in BLOCK.partition("find") for event in parser.feed(piece) if hasattr(event, "text")]
+    assert "".join(sent).endswith('orders_of(c.id)[1].total"}')
+    assert sent[1:3] == ['{"input": "', "c = "]
+    (cut,) = tools.parse(BLOCK[:-4], "program").tool_calls
+    assert cut.error is not None and "ends inside the call" in cut.error
+
+
+def test_the_format_of_programs_is_for_one_tool_of_programs() -> None:
+    """Another tool, or a second one, is refused with its name and the way out."""
+    with pytest.raises(ToolGrammarError, match=r"made by program_tool, and not of 'find_customer'.*give program_tool"):
+        ToolSet(SHOP).grammar("program")
+    two = ToolSet([program_tool(SHOP), program_tool(SHOP, name="other")])
+    with pytest.raises(ToolGrammarError, match="and not of 'other'"):
+        two.grammar("program")
+    assert two.grammar("program", tool_choice="other").matches(BLOCK.partition("\n")[2])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_run_calls_tools_in_programs(is_async: bool) -> None:
+    """``programs=True``: the functions are in the prompt as Python, a program is a block of code, and the model reads
+    what it returned."""
+    model = ScriptedModel([Message("assistant", BLOCK), Message("assistant", "It was 10.")])
+    if is_async:
+
+        async def begin() -> Any:
+            run = model.arun("What was Mia Lund's last order?", tools=SHOP, programs=True, max_tokens=400)
+            return [one async for one in run] and run
+
+        run = asyncio.run(begin())
+    else:
+        run = model.run("What was Mia Lund's last order?", tools=SHOP, programs=True, max_tokens=400)
+    assert [one.content for one in (run.messages if is_async else run.result.messages) if one.role == "tool"] == [
+        "10.0"
+    ]
+    shown = ToolSet([program_tool(SHOP)]).render_history(model.backend.requests[1], "program")
+    assert [message.text for message in shown[1:]] == [BLOCK, "The program returned:\n10.0"]
+
+
+def test_the_prompt_has_the_functions_as_python() -> None:
+    """The prompt of the format shows signatures, and how to write a block."""
+    prompt = ToolSet([program_tool(SHOP)]).prompt("program")
+    assert "orders_of(customer: CustomerId, limit: int = ...) -> list[Order]  # List orders." in prompt
+    assert "write a program in a block of code" in prompt
+
+
+def test_a_run_in_programs_refuses_what_no_program_calls() -> None:
+    """A tool without a form in programs is an error with its reason; under a policy, the functions obey it."""
+    odd = Tool("odd", "", {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}]})
+    model = ScriptedModel([Message("assistant", "Done.")])
+    with pytest.raises(ModelError, match=r"odd cannot be called in a program: .*leave it out of tools"):
+        model.run("Go", tools=[*SHOP, odd], programs=True)
+    with pytest.raises(ModelError, match="programs=True without tools"):
+        model.run("Go", programs=True)
+    policy = {"tools": {"find_*": "free"}}
+    model = ScriptedModel([Message("assistant", BLOCK), Message("assistant", "Done.")])
+    (call,) = model.run("Go", tools=SHOP, policy=policy, programs=True, max_tokens=200).result.turns[0].tool_calls
+    assert "find_customer" in call.arguments["input"] and "orders_of" not in call.arguments["input"]
 
 
 def test_models_see_functions_and_no_grammar() -> None:

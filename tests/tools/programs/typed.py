@@ -1,6 +1,9 @@
 """Programs of random walks, judged by mypy against stubs of the same tools.
 
-    python -m tests.tools.programs.typed [--programs 1000] [--seed 0]
+    python -m tests.tools.programs.typed [--programs 1000] [--seed 0] [--tasks | --dojo FOLDER]
+
+The tools are random, or those of the tasks of ``benchmarks/answers/programs.py`` (BFCL's on the path; with ``--dojo``
+AgentDojo's too).
 
 Programs are written in a conversation without ids, so an argument of a named type has a value of a result. A mutant has
 one name, field or argument of another place; those that mypy rejects have to be refused.
@@ -9,14 +12,17 @@ one name, field or argument of another place; those that mypy rejects have to be
 from __future__ import annotations
 
 import ast
+import json
 import random
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from toolgrammar.core import Grammar
+from toolgrammar.tools import ToolSet, program_tool
 
 from .law import program_tools, vocabulary, walk
 
@@ -74,11 +80,9 @@ def mutant(text: str, rng: random.Random) -> str | None:
         return None
 
 
-def written(seed: int, count: int) -> tuple[str, Grammar, list[str]]:
-    """Return the stubs of random tools, the grammar of their programs, and some of these."""
-    rng = random.Random(seed)
-    tools = program_tools(rng).in_conversation([])
-    (tool,) = tools
+def written(tools: ToolSet, rng: random.Random, count: int) -> tuple[str, Grammar, list[str]]:
+    """Return the stubs of a tool of programs, the grammar of its programs, and some of these."""
+    (tool,) = tools.in_conversation([])
     grammar = Grammar.from_json_schema(tool.parameters["properties"]["input"])
     words, texts = vocabulary(), []
     for _ in range(count):
@@ -86,13 +90,14 @@ def written(seed: int, count: int) -> tuple[str, Grammar, list[str]]:
     return tool.program.stubs, grammar, texts
 
 
-def judge(seed: int, count: int) -> Counter[str]:
-    """Judge programs over the tools of a seed, and mutants of them; return how many there were.
+def judge(seed: int, count: int, tools: ToolSet | None = None) -> Counter[str]:
+    """Judge programs over some tools (None: random ones of the seed), and mutants of them; return how many there were.
 
     Raises:
         AssertionError: mypy rejects a program, or a mutant that it rejects is in the grammar.
     """
-    stubs, grammar, texts = written(seed, count)
+    rng = random.Random(seed)
+    stubs, grammar, texts = written(tools or program_tools(rng), rng, count)
     for text in texts:
         ast.parse(text)
     found = judged(stubs, texts)
@@ -102,12 +107,23 @@ def judge(seed: int, count: int) -> Counter[str]:
     rng = random.Random(seed)
     mutants = [made for text in texts if (made := mutant(text, rng)) is not None]
     rejected = judged(stubs, mutants) if mutants else {}
-    import json
-
     for number, said in rejected.items():
         if grammar.matches(json.dumps(mutants[number], ensure_ascii=False)):
             raise AssertionError(f"seed {seed}: mypy says {said!r} of the mutant {mutants[number]!r}\n{stubs}")
     return Counter(programs=len(texts), mutants=len(mutants), rejected=len(rejected))
+
+
+def real_tools(folder: Path | None) -> Iterator[ToolSet]:
+    """Yield the tools of programs of real tasks, in which a program can be begun without a request."""
+    from benchmarks.shared.program_tasks import all_tasks
+
+    known = set()
+    for task in all_tasks(folder):
+        names = tuple(sorted(tool.name for tool in task.tools))
+        tools = ToolSet([program_tool(task.tools, statements=5)])
+        if names not in known and tools.in_conversation([]).offered:
+            known.add(names)
+            yield tools
 
 
 def main() -> None:
@@ -117,12 +133,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--programs", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", action="store_true")
+    parser.add_argument("--dojo", type=Path)
     given = parser.parse_args()
     counts, seed = Counter[str](), given.seed
+    sets = list(real_tools(given.dojo)) if given.tasks or given.dojo else [None]
     while counts["programs"] < given.programs:
-        counts += judge(seed, 200)
+        counts += judge(seed, 200, sets[seed % len(sets)])
         seed += 1
-    print(seed - given.seed, "tool sets", dict(counts))
+    print(seed - given.seed if sets == [None] else len(sets), "tool sets", dict(counts))
 
 
 if __name__ == "__main__":
