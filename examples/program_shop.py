@@ -10,7 +10,7 @@ from typing import NewType
 
 from pydantic import BaseModel
 
-from toolgrammar.core import Message, ToolCall
+from toolgrammar.core import Message
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet, program_tool
 
@@ -55,13 +55,15 @@ return last.total"""
 
 def main() -> None:
     """Run the program that the model writes, and one that is not well-typed."""
-    tools = ToolSet([program_tool([find_customer, orders_of, cancel_order])])
-    writes = Message("assistant", tool_calls=(ToolCall("c1", "run_program", {"input": PROGRAM}),))
+    functions = [find_customer, orders_of, cancel_order]
+    writes = Message("assistant", f"```python\n{PROGRAM}\n```")
     model = ScriptedModel([writes, Message("assistant", "Cancelled: 24.50 are refunded.")])
-    run = model.run("Cancel Mia Lund's last order. How much does she get back?", tools=tools, max_tokens=500).result
+    asked = "Cancel Mia Lund's last order. How much does she get back?"
+    run = model.run(asked, tools=functions, programs=True, max_tokens=500).result
     print("the result that the model reads:", next(one.content for one in run.messages if one.role == "tool"))
     print(run.text)
     wrong = {"name": "run_program", "arguments": {"input": 'orders_of(find_customer("Mia Lund").name)'}}
+    tools = ToolSet([program_tool(functions)])
     print(str(tools.execute(wrong).error).partition("; ")[2].partition(" (tool")[0])
 
 

@@ -86,7 +86,7 @@ class Tool:
         object.__setattr__(self, "values", {**self.values, **values})
         parameters = _as_object_schema(parameters, self.name)
         object.__setattr__(self, "parameters", LiveSchema(parameters).ordered() if is_live else parameters)
-        if not is_live:
+        if not is_live and _without_program(parameters) is parameters:
             self.__dict__["_live_facts"] = (False, False, None)
 
     @classmethod
@@ -156,7 +156,7 @@ class Tool:
         known = self.__dict__.get("_live_facts")
         if known is None:
             live = LiveSchema(self.parameters)
-            plain = live.plain()
+            plain = _without_program(live.plain())
             readable = None if plain is self.parameters else self.changed(parameters=plain)
             known = live.has_values, live.needs_conversation, readable
             self.__dict__["_live_facts"] = known
@@ -174,8 +174,8 @@ class Tool:
 
     @property
     def readable(self) -> Tool:
-        """The tool without live values, and without those of a conversation: for models, and for texts that are only
-        read, whose calls are checked afterwards."""
+        """The tool without live values, those of a conversation and the grammar of programs: for models, and for texts
+        that are only read, whose calls are checked afterwards."""
         return self._live()[2] or self
 
     def of_today(self) -> Tool:
@@ -291,6 +291,18 @@ def text_parameters(grammar: Mapping[str, Any] | None, argument: str = "input") 
         string_grammar(grammar)
         text[GRAMMAR] = dict(grammar)
     return {"type": "object", "properties": {argument: text}, "required": [argument], "additionalProperties": False}
+
+
+def _without_program(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a tool of programs without the grammar, which is longer than the tools that it says;
+    those of another tool as they are."""
+    properties = parameters.get("properties")
+    if not isinstance(properties, dict) or len(properties) != 1:
+        return parameters
+    ((name, schema),) = properties.items()
+    grammar = schema.get(GRAMMAR) if isinstance(schema, dict) else None
+    is_program = isinstance(grammar, dict) and grammar.get("syntax") == "program"
+    return {**parameters, "properties": {name: {"type": "string"}}} if is_program else parameters
 
 
 def check_name(name: object) -> None:

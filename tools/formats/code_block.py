@@ -107,7 +107,9 @@ class CodeBlock(TemplateFormat):
     def prompt(self, tools: Sequence[Tool], brief: object = ()) -> str:
         """Return the functions as Python, and how to use them; empty without tools."""
         return "\n\n".join(
-            tool.description if tool.program is None else _PROMPT.format(functions=tool.program.functions)
+            f"{tool.description}\n\nWrite the program in a block of code:\n\n{OPENED}...{CLOSED}"
+            if tool.program is None
+            else _PROMPT.format(functions=tool.program.functions)
             for tool in tools
         )
 

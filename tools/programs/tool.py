@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
 
 from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import Message, ToolCall
@@ -133,8 +135,12 @@ class Program:
 
         waits = any(is_async(one.function) for one in tools if one.function is not None)
         grammar = {"syntax": "program", "definition": definition}
-        function = arun if waits else run
-        return readable.changed(parameters=text_parameters(grammar), function=function, program=self).read_as(readable)
+        function, parameters = arun if waits else run, text_parameters(grammar)
+        # Frameworks read a function's name, docstring and annotations.
+        text = Annotated[str, "The program", WithJsonSchema(parameters["properties"]["input"])]
+        function.__annotations__ = {"input": text, "return": Any}
+        function.__name__, function.__qualname__, function.__doc__ = self.name, self.name, readable.description
+        return readable.changed(parameters=parameters, function=function, program=self).read_as(readable)
 
     @property
     def functions(self) -> str:
