@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.errors import Place, ToolCallError
@@ -17,21 +18,49 @@ MAX_SHOWN = 400
 MAX_PROGRAM = 20_000
 
 
+@dataclass(eq=False)
+class Pending:
+    """A call that is under way.
+
+    Attributes:
+        task: what waits for it.
+        place: the line and the statement of the call.
+    """
+
+    task: Any
+    place: tuple[int, str] = (0, "")
+
+
+#: What a run asks for: the result of a call, or of one that is under way.
+Asked: TypeAlias = "ToolCall | Pending"
+
+
 class Interpreter:
     """One run of a program.
+
+    A call of a tool that only reads may be answered by a `Pending`: its value is asked for where the program needs it,
+    and before any call of another tool. So such calls run side by side, and a call that fails is the last.
 
     Args:
         parameters: for each function, the name of its tool, and those of its parameters in order.
         max_calls: maximum number of calls.
+        reading: the names of the tools that only read.
     """
 
-    def __init__(self, parameters: Mapping[str, tuple[str, Sequence[str]]], max_calls: int) -> None:
-        self._parameters = parameters
+    def __init__(
+        self,
+        parameters: Mapping[str, tuple[str, Sequence[str]]],
+        max_calls: int,
+        reading: Collection[str] = (),
+    ) -> None:
+        self._parameters, self._reading = parameters, reading
         self._calls_left = max_calls
         self._names: dict[str, Any] = {}
         self._printed: list[Any] = []
+        self._pending: list[Pending] = []
+        self._place = (0, "")
 
-    def run(self, text: str) -> Generator[ToolCall, Any, Any]:
+    def run(self, text: str) -> Generator[Asked, Any, Any]:
         """Yield each call, take its value, and return what the program returns: else what it printed, else the value
         of its last statement.
 
@@ -39,27 +68,53 @@ class Interpreter:
             ToolCallError: the text is no program, or a step of it failed; it says what was bound before.
         """
         value = None
-        for line, node in enumerate(_statements(text), 1):
-            try:
+        nodes = _statements(text)
+        try:
+            for line, node in enumerate(nodes, 1):
+                self._place = line, ast.unparse(node)
                 if isinstance(node, ast.Return) and node.value is not None:
-                    return (yield from self._value(node.value))
+                    value = yield from self._value(node.value)
+                    yield from self._settle()
+                    return value
                 if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                    self._names[node.targets[0].id] = yield from self._value(node.value)
+                    self._names[node.targets[0].id] = yield from self._perhaps_pending(node.value)
                     value = None
                 elif isinstance(node, ast.Expr) and _is_print(node.value):
                     self._printed.append((yield from self._value(node.value.args[0])))  # type: ignore[attr-defined]
                 elif isinstance(node, ast.Expr):
-                    value = yield from self._value(node.value)
+                    value = yield from self._perhaps_pending(node.value)
                 else:
                     raise _not_in(node)
-            except Exception as error:  # of a tool, or of a field or an index that is not there
-                raise self._failed(line, ast.unparse(node), error) from error
+            yield from self._settle()
+            value = yield from self._now(value)
+        except Exception as error:  # of a tool, or of a field or an index that is not there
+            raise self._failed(*self._place, error) from error
         if len(self._printed) == 1:
             return self._printed[0]
         return "\n".join(map(result_text, self._printed)) if self._printed else value
 
-    def _value(self, node: ast.expr) -> Generator[ToolCall, Any, Any]:
+    def _now(self, value: Any) -> Generator[Asked, Any, Any]:
+        """Return a value, that of a call under way when it has come."""
+        if not isinstance(value, Pending):
+            return value
+        here, self._place = self._place, value.place
+        found = yield value
+        self._place = here
+        self._names.update((name, found) for name, one in self._names.items() if one is value)
+        return found
+
+    def _settle(self) -> Generator[Asked, Any, None]:
+        """Wait for all calls that are under way."""
+        pending, self._pending = self._pending, []
+        for one in pending:
+            yield from self._now(one)
+
+    def _value(self, node: ast.expr) -> Generator[Asked, Any, Any]:
         """Yield the calls of an expression, take their values, and return its value."""
+        return (yield from self._now((yield from self._perhaps_pending(node))))
+
+    def _perhaps_pending(self, node: ast.expr) -> Generator[Asked, Any, Any]:
+        """Return the value of an expression; a call that it is may be under way."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -88,7 +143,7 @@ class Interpreter:
             return ast.literal_eval(node)
         raise _not_in(node)
 
-    def _call(self, function: str, node: ast.Call) -> Generator[ToolCall, Any, Any]:
+    def _call(self, function: str, node: ast.Call) -> Generator[Asked, Any, Any]:
         """Yield the calls of the arguments, then the call itself; return its value."""
         if function not in self._parameters:
             raise ToolCallError(f"there is no function {function!r}", hint=f"use {', '.join(self._parameters)}")
@@ -106,11 +161,18 @@ class Interpreter:
         self._calls_left -= 1
         if self._calls_left < 0:
             raise ToolCallError("the program has too many calls", hint="raise max_calls, or write a shorter program")
-        return (yield ToolCall("", tool, arguments))
+        if tool not in self._reading:
+            yield from self._settle()
+        value = yield ToolCall("", tool, arguments)
+        if isinstance(value, Pending):
+            value.place = self._place
+            self._pending.append(value)
+        return value
 
     def _failed(self, line: int, statement: str, error: Exception) -> ToolCallError:
         """Return the error that a model reads: the statement, the reason, and the values that it has."""
-        bound = "".join(f"\n{name} = {_short(value)}" for name, value in self._names.items())
+        known = ((name, value) for name, value in self._names.items() if not isinstance(value, Pending))
+        bound = "".join(f"\n{name} = {_short(value)}" for name, value in known)
         said = f"line {line}, `{statement}`: {describe_failure(error)}"
         return ToolCallError(
             said + (f"\nThe values before it:{bound}" if bound else ""),

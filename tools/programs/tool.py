@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Generator, Sequence
@@ -18,7 +19,7 @@ from ..calling import ToolResult, is_async
 from ..tool import Tool, text_parameters
 from ..toolset import ToolSet
 from .definition import Definition
-from .interpreter import Interpreter
+from .interpreter import Asked, Interpreter, Pending
 from .signatures import Signatures
 from .stubs import module, shown
 
@@ -125,14 +126,27 @@ class Program:
             steps, result = Interpreter(names, self.max_calls).run(input), None
             while isinstance(step := _resumed(steps, result, tools), ToolCall):
                 result = tools.execute(step)
+            assert isinstance(step, StopIteration)
             return step.value
 
         async def arun(input: str) -> Any:
-            steps, result = Interpreter(names, self.max_calls).run(input), None
-            while isinstance(step := _resumed(steps, result, tools), ToolCall):
-                result = await tools.aexecute(step)
+            steps, tasks = Interpreter(names, self.max_calls, reading).run(input), list[asyncio.Task[ToolResult]]()
+            step = _resumed(steps, None, tools)
+            try:
+                while not isinstance(step, StopIteration):
+                    if isinstance(step, Pending):
+                        step = _resumed(steps, await step.task, tools)
+                    elif step.name in reading:
+                        tasks.append(asyncio.ensure_future(tools.aexecute(step)))
+                        step = steps.send(Pending(tasks[-1]))
+                    else:
+                        step = _resumed(steps, await tools.aexecute(step), tools)
+            finally:
+                for task in tasks:
+                    task.cancel()
             return step.value
 
+        reading = {one.name for one in tools if one.annotations.get("readOnlyHint") is True}
         waits = any(is_async(one.function) for one in tools if one.function is not None)
         grammar = {"syntax": "program", "definition": definition}
         function, parameters = arun if waits else run, text_parameters(grammar)
@@ -158,10 +172,9 @@ class Program:
         return module(self._signatures.functions)
 
 
-def _resumed(
-    steps: Generator[ToolCall, Any, Any], result: ToolResult | None, tools: ToolSet
-) -> ToolCall | StopIteration:
-    """Go on with a program after the result of its call (None: begin); return its next call, or its end with a value.
+def _resumed(steps: Generator[Asked, Any, Any], result: ToolResult | None, tools: ToolSet) -> Asked | StopIteration:
+    """Go on with a program after the result of its call (None: begin); return what it asks for next, or its end with a
+    value.
 
     Raises:
         ToolCallError: the program failed, by this result or in what follows.

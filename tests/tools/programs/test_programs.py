@@ -426,6 +426,58 @@ def test_async_tools_are_awaited() -> None:
     assert asyncio.run(tools.acall(call)) == "Ada"
 
 
+class Log:
+    """Tools that wait; of each call, its beginning and its end."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        read, write, fail = ToolSet([self.read, self.write, self.fail])
+        self.tools = [read.changed(annotations={"readOnlyHint": True}), write, fail]
+
+    async def _call(self, name: str) -> str:
+        self.events.append(f"+{name}")
+        await asyncio.sleep(0.01)
+        self.events.append(f"-{name}")
+        return name
+
+    async def read(self, name: str) -> str:
+        """Read."""
+        return await self._call(name)
+
+    async def write(self, name: str) -> str:
+        """Write."""
+        return await self._call(name)
+
+    async def fail(self, name: str) -> str:
+        """Fail."""
+        raise LookupError(f"no {name}")
+
+    def run(self, text: str) -> Any:
+        """Return what a program returns, or its error as text."""
+        call = {"name": "run_program", "arguments": {"input": text}}
+        result = asyncio.run(ToolSet([program_tool(self.tools)]).aexecute(call))
+        return result.error if result.is_error else result.value
+
+
+def test_calls_that_only_read_run_side_by_side() -> None:
+    """Calls of tools with ``readOnlyHint`` wait for values that they need, and other calls for all before them."""
+    log = Log()
+    assert log.run("a = read('a')\nb = read('b')\nc = read(a)\nprint(c)\nprint(b)") == "a\nb"
+    assert log.events == ["+a", "+b", "-a", "-b", "+a", "-a"]
+    log = Log()
+    assert log.run("a = read('a')\nb = write('b')\nread('c')\nread(a)") == "a"
+    assert log.events == ["+a", "-a", "+b", "-b", "+c", "+a", "-c", "-a"]
+
+
+def test_a_failing_call_side_by_side_ends_the_program() -> None:
+    """No call that changes something begins after one that failed, and the error names the statement of that."""
+    log = Log()
+    log.tools[2] = log.tools[2].changed(annotations={"readOnlyHint": True})
+    error = log.run("a = fail('x')\nb = read('b')\nwrite('c')")
+    assert "line 1, `a = fail('x')`: LookupError: no x" in error and "+c" not in log.events
+    assert "line 2, `fail('y')`" in log.run("b = read('b')\nfail('y')")
+
+
 @pytest.mark.parametrize("definition", ["", "{}", "[]", '{"functions": {}}', '{"functions": {"f": {}}}'])
 def test_a_malformed_definition_is_refused(definition: str) -> None:
     """A definition that is none is an error of ours."""
