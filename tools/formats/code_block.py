@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallStart, Event, ToolCall
+from toolgrammar.core.conversation import ArgumentsDelta, CallStart, Event, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, Place, UnsatisfiableSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
@@ -70,10 +70,17 @@ class CodeBlock(TemplateFormat):
         return turn.part(tool, turn.grammars.number(self), partial(self._block, tool, turn))
 
     def _block(self, tool: Tool, turn: TurnSpec) -> Grammar:
+        """Return the grammar of a block with a program.
+
+        Raises:
+            UnsatisfiableSchemaError: there is no program.
+        """
         ((argument, schema),) = tool.parameters["properties"].items()
         grammar = schema.get(GRAMMAR)
         if tool.parameters.get("not") == {}:
-            raise UnsatisfiableSchemaError("every function needs an id, and there is none", hint=None)
+            raise UnsatisfiableSchemaError(
+                "every function needs an id, and there is none", hint="give a conversation with one"
+            )
         if grammar is None:
             program = Grammar.text(excluding=[CLOSED])
         else:
@@ -169,5 +176,6 @@ PROGRAM = CodeBlock(
     joint="\n",
     glued=True,
     parallel=False,
+    thinking=ReasoningMarkers.THINK,
     result="The program returned:\n$content",
 )
