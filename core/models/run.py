@@ -241,7 +241,8 @@ class RunState:
         messages = list(conversation_of(prompt, resolved.prefix))
         tools = _in_programs(resolved.tools) if programs else resolved.tools
         if programs:
-            options = {**options, "policy": None, "tool_format": "program"}  # the functions are under the policy
+            # The functions are under the policy.
+            options = {**options, "policy": None, "tool_format": resolved.tool_format or "program"}
         options = {**options, "tools": tools, "tool_choice": resolved.tool_choice}
         return cls(model, params, tools, options, messages, **settings)
 

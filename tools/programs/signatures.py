@@ -126,7 +126,8 @@ class Signatures:
         if name in self.functions:
             return f"{self.functions[name].tool.name!r} has the same name in a program"
         if beside := schema.keys() - _PLAIN:
-            return f"its arguments depend on each other ({min(beside)})"
+            why = "a policy restricts its arguments" if tool.is_restricted else "its arguments depend on each other"
+            return f"{why} ({min(beside)})"
         hidden = [
             key for key in schema.get("required", ()) if not _is_name(key) or key not in schema.get("properties", ())
         ]

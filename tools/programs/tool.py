@@ -163,8 +163,8 @@ class Program:
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Why a tool cannot be called in a program, by its name."""
-        return self._signatures.left_out
+        """Why a tool cannot be called in a program of any conversation, by its name."""
+        return Signatures(tuple(self.tools)).left_out
 
     @property
     def stubs(self) -> str:

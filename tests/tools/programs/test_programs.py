@@ -401,6 +401,9 @@ def test_a_run_in_programs_refuses_what_no_program_calls() -> None:
         model.run("Go", tools=[*SHOP, odd], programs=True)
     with pytest.raises(ModelError, match="programs=True without tools"):
         model.run("Go", programs=True)
+    restricts = {"tools": {"find_*": "free", "orders_of": {"customer": "user"}}}
+    with pytest.raises(ModelError, match="orders_of cannot be called in a program: a policy restricts its arguments"):
+        model.run("Go", tools=SHOP, policy=restricts, programs=True)
     policy = {"tools": {"find_*": "free"}}
     model = ScriptedModel([Message("assistant", BLOCK), Message("assistant", "Done.")])
     (call,) = model.run("Go", tools=SHOP, policy=policy, programs=True, max_tokens=200).result.turns[0].tool_calls
