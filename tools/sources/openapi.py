@@ -18,7 +18,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from toolgrammar.core.basics import cached_property, pause
@@ -47,14 +47,16 @@ _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
 #: Our own keywords among the extensions of a document (`x-...`), whose values are no schemas of the document. Policies
 #: read the last two.
 _OURS = frozenset({*(name for name in KEYWORDS if name.startswith("x-")), "x-type", "x-trusted"})
+#: Maximum number of names or errors in one message.
 _MAX_LISTED = 20
 #: Maximum number of objects and lists around a part of a schema; `to_json_schema` has the limit of schemas.
 _MAX_NESTED = 3 * MAX_DEPTH
-#: Responses that have no body, what that gives, and what another media type than JSON gives.
+#: Statuses of responses without a body.
 _WITHOUT_CONTENT = ("204", "205")
+#: Schemas of what `Sender` returns of a response without a body, and of one whose media type is not JSON.
 _EMPTY, _TEXT = {"const": ""}, {"type": "string"}
-#: Maximum number of parts of a document that are searched for unsent properties of the schemas that include them.
-_MAX_INHERITED = 500_000
+#: Maximum of `_Document._searched`.
+_MAX_SEARCHED = 500_000
 
 _logger = logging.getLogger("toolgrammar.openapi")
 
@@ -219,7 +221,7 @@ class Operation:
         return Request(self.name, self.method, self.path, tuple(parameters), body), schema
 
     def _resolve(self, source: Any) -> Mapping[str, Any]:
-        """Return an object of the document, after its references."""
+        """Return the object that a reference, or a chain of references, leads to; an object that is none as it is."""
         return self.document.resolve(source, self.pointer)
 
     def answers(self) -> dict[str, Any] | None:
@@ -347,20 +349,21 @@ class Operation:
             entry = content[media]
             if media.split(";")[0].strip().lower() != "multipart/form-data" or not isinstance(entry, Mapping):
                 return False
-            schema = self._resolve(entry.get("schema"))
-            fields = schema.get("properties")
+            schemas = self.document.stated(entry.get("schema"), self.pointer)
+            declared = [each["properties"] for each in schemas if isinstance(each.get("properties"), Mapping)]
+            fields = [field for properties in declared for field in properties.values()]
             return (
-                isinstance(fields, Mapping)
-                and bool(fields)
-                and not any(key in schema for key in ("allOf", "anyOf", "oneOf"))
-                and not any(self._is_file(field) for field in fields.values())
+                bool(fields)
+                and not any(key in each for each in schemas for key in ("allOf", "anyOf", "oneOf"))
+                and not any(map(self._is_file, fields))
             )
 
         return usable
 
     def _is_file(self, schema: Any) -> bool:
         """Return True if a form field is, or may be, something else than text."""
-        schema = self._resolve(schema)
+        schemas = self.document.stated(schema, self.pointer)
+        schema = {key: value for each in reversed(schemas) for key, value in each.items()}
         kind = schema.get("type")
         if kind == "array":
             return self._is_file(schema.get("items"))
@@ -377,10 +380,16 @@ def _described(schema: Any, description: Any) -> Any:
 
 
 class _Document:
-    """A document and the references in it."""
+    """A document and the references in it.
 
-    def __init__(self, document: Mapping[str, Any], unsent: str = "readOnly") -> None:
-        self.unsent = unsent  # the mark of properties that are not sent
+    Args:
+        document: the decoded document.
+        mark: the keyword of the properties that its schemas are read without: ``readOnly`` for the schemas of requests,
+            ``writeOnly`` for those of answers.
+    """
+
+    def __init__(self, document: Mapping[str, Any], mark: Literal["readOnly", "writeOnly"] = "readOnly") -> None:
+        self.mark = mark
         version, swagger = document.get("openapi"), document.get("swagger")
         if isinstance(version, str) and version.startswith("3."):
             self.swagger = False
@@ -396,7 +405,7 @@ class _Document:
         self.document = document
         self._names: dict[str, str] = {}  # reference -> name in $defs
         self._definitions: dict[str, tuple[Any, tuple[str, ...]]] = {}  # reference -> schema, references in it
-        self._inherited = 0  # parts that were searched for properties of others
+        self._searched = 0  # number of schemas reached by allOf in all searches of `_unsent`, over the whole document
 
     @cached_property
     def of_answers(self) -> _Document:
@@ -404,7 +413,11 @@ class _Document:
         return _Document(self.document, "writeOnly")
 
     def operations(self) -> Iterator[Operation | SchemaError]:
-        """Yield every operation in order; for a path item that cannot be read, its error."""
+        """Yield every operation in order; for a path item that cannot be read, its error.
+
+        Raises:
+            SchemaError: the paths are not an object.
+        """
         paths = self.document.get("paths")
         if paths is not None and not isinstance(paths, Mapping):
             raise SchemaError(f"paths is a {type(paths).__name__}, not an object", place=Place(pointer="/paths"))
@@ -431,18 +444,43 @@ class _Document:
                 yield Operation(name, method, path, where, body, shared, self)
 
     def resolve(self, source: Any, pointer: str) -> Mapping[str, Any]:
-        """Return an object of the document, after its references."""
+        """Return the object that a reference, or a chain of references, leads to; an object that is none as it is, and
+        an empty one for what is no object.
+
+        Raises:
+            SchemaError: a reference leads to nothing, to another document, or in a circle.
+        """
+        *_, last = self._steps(source, pointer)
+        return last
+
+    def stated(self, schema: Any, pointer: str) -> list[Mapping[str, Any]]:
+        """Return the objects whose keywords count in a schema: itself and those that its references lead to, of which
+        only the last counts before OpenAPI 3.1.
+
+        Raises:
+            SchemaError: see `resolve`.
+        """
+        steps = list(self._steps(schema, pointer))
+        return steps if self.reads_beside_ref else steps[-1:]
+
+    def _steps(self, source: Any, pointer: str) -> Iterator[Mapping[str, Any]]:
+        """Yield an object of the document, and those that its chain of references leads to, one after the other."""
         seen: set[str] = set()
         while isinstance(source, Mapping) and isinstance(source.get("$ref"), str):
+            yield source
             reference = source["$ref"]
             if reference in seen:
                 raise SchemaError(f"the reference {reference} is circular", place=Place(pointer=pointer))
             seen.add(reference)
             source = self.find(reference, pointer)
-        return source if isinstance(source, Mapping) else {}
+        yield source if isinstance(source, Mapping) else {}
 
     def find(self, reference: str, pointer: str) -> Any:
-        """Return the target of a reference."""
+        """Return the target of a reference.
+
+        Raises:
+            SchemaError: there is none in this document.
+        """
         if not reference.startswith("#/"):
             raise SchemaError(
                 f"the reference {reference} refers to another document",
@@ -539,30 +577,36 @@ class _Document:
             raise _too_deep(pointer) from None
 
     def _unsent(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
-        """Return the names of properties that are not sent, those under ``allOf`` included."""
+        """Return the names of a schema's properties that have the mark (`mark`), with those of its reference and its
+        ``allOf``.
+
+        Raises:
+            LimitError: the searches of the document reached too many schemas.
+        """
         if not ("properties" in schema or "allOf" in schema or "$ref" in schema):
             return frozenset()
         names: set[str] = set()
         queue: list[Any] = [schema]
         seen: set[int] = set()
         for part in queue:
-            part = self.resolve(part, pointer)
-            if id(part) in seen:
-                continue
-            seen.add(id(part))
-            self._inherited += len(seen) > 1
-            if self._inherited > _MAX_INHERITED:
+            stated = self.stated(part, pointer)
+            self._searched += part is not schema and id(stated[-1]) not in seen
+            if self._searched > _MAX_SEARCHED:
                 raise LimitError(
-                    f"schemas include others by allOf more than {_MAX_INHERITED:,} times, directly or not",
+                    f"schemas include others by allOf more than {_MAX_SEARCHED:,} times, directly or not",
                     hint="write the properties in one schema",
                     place=Place(pointer=pointer),
                 )
             pause()
-            properties, parts = part.get("properties"), part.get("allOf")
-            for name, sub in properties.items() if isinstance(properties, Mapping) else ():
-                if isinstance(sub, Mapping) and self.resolve(sub, pointer).get(self.unsent) is True:
-                    names.add(name)
-            queue += parts if isinstance(parts, list) else []
+            for each in stated:
+                if id(each) in seen:
+                    continue
+                seen.add(id(each))
+                properties, parts = each.get("properties"), each.get("allOf")
+                for name, sub in properties.items() if isinstance(properties, Mapping) else ():
+                    if any(one.get(self.mark) is True for one in self.stated(sub, pointer)):
+                        names.add(name)
+                queue += parts if isinstance(parts, list) else []
         return frozenset(names)
 
 

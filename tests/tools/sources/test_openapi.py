@@ -369,8 +369,10 @@ def test_multipart_forms_without_files() -> None:
         {"type": "array", "items": {"type": "string", "format": "binary"}},
         {},
         {"type": "string", "contentMediaType": "image/png"},
+        {"$ref": "#/components/schemas/Name", "format": "binary"},
     ):
-        assert tools_from_openapi(document(files(more=field))).skipped
+        schemas = {"schemas": {"Name": {"type": "string"}}}
+        assert tools_from_openapi(document(files(more=field), components=schemas)).skipped
 
 
 def test_text_of_any_kind() -> None:
@@ -435,6 +437,32 @@ def test_read_only_properties_under_all_of() -> None:
     assert (body["required"], body["allOf"][2]["required"]) == (["a"], ["a"])
     grammar = ToolSet([tool]).grammar(tool_choice="required")
     assert grammar.matches('<tool_call>\n{"name": "f", "arguments": {"body": {"a": "x"}}}\n</tool_call>')
+
+
+AT = "#/components/schemas/"
+MARKED = {"$ref": AT + "Id", "readOnly": True}
+BESIDE: dict[str, Any] = {
+    "Marked": {"type": "object", "properties": {"id": MARKED, "name": {"type": "string"}}, "required": ["id"]},
+    "Beside": {"$ref": AT + "Base", "properties": {"k": {"type": "string", "readOnly": True}}, "required": ["k"]},
+    "Both": {"allOf": [{"$ref": AT + "Base", "properties": {"id": MARKED}}], "required": ["id"]},
+    "Chain": {"$ref": AT + "Base", "properties": {"id": {"$ref": AT + "Marked id"}}, "required": ["id"]},
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_mark_beside_a_reference(name: str) -> None:
+    """``readOnly`` beside a reference counts from OpenAPI 3.1 on, and so does a property declared beside one."""
+    base = {"type": "object", "properties": {"name": {"type": "string"}}}
+    schemas = {"Id": {"type": "string"}, "Base": base, "Marked id": MARKED, **BESIDE}
+    content = {"application/json": {"schema": {"$ref": AT + name}}}
+    operation = {"requestBody": {"content": content, "required": True}}
+    tools = tools_from_openapi(document(operation, components={"schemas": schemas}))
+    grammar = ToolSet(tools).grammar(tool_choice="required")
+    for body, is_valid in (({"name": "x"}, True), ({"id": "x", "name": "x"}, False)):
+        call = json.dumps({"name": "f", "arguments": {"body": body}})
+        assert grammar.matches(f"<tool_call>\n{call}\n</tool_call>") is is_valid
+    (old,) = tools_from_openapi(document(operation, version="3.0.3", components={"schemas": schemas}))
+    assert old.parameters["$defs"][name].get("required", []) == ([] if "$ref" in BESIDE[name] else ["id"])
 
 
 def test_references_are_uri_fragments() -> None:
