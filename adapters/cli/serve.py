@@ -20,7 +20,7 @@ import typer
 
 from .json_input import read_json
 from .memory import keep_little
-from .model import pulled
+from .model import fetched_model
 from .output import complain, console, fail
 from .source import executed
 
@@ -301,7 +301,7 @@ def loaded_models(models: list[str]) -> dict[str, Model]:
                 name = given.removeprefix(_OLLAMA)
         if not name or not address or name in loaded:
             fail(f"{given!r} does not give a model a unique name", "for example small=hf:PATH")
-        pulled(address)
+        fetched_model(address)
         with console(stderr=True).status(f"loading {address}"):
             loaded[name] = load_model(address)
     return loaded

