@@ -20,9 +20,10 @@ from .sources.openapi_requests import Parameter, Request, is_json
 from .tool import Tool
 from .toolset import ToolSet
 
-#: What a server did wrong: its process or connection ended; it did not answer; it answered a valid call with an error
-#: of the protocol or by a malformed result, or any call by an HTTP status of 500 or more, or a valid one by a status
-#: that is not declared; a result does not match its schema; it took an invalid call.
+#: What a server did wrong, in this order: its process or connection ended; it did not answer in time; it answered a
+#: valid call with an error of the protocol, or any call by a malformed result; any call by an HTTP status of 500 or
+#: more; a valid call by an HTTP status that is not declared; the result does not match its schema; it took an invalid
+#: call.
 FailureKind = Literal[
     "crash", "hang", "protocol error", "server error", "undeclared status", "wrong result", "accepted"
 ]
@@ -30,12 +31,13 @@ FailureKind = Literal[
 #: Number of the JSON-RPC error by which the ``mcp`` package says that the connection was closed.
 _CLOSED = -32000
 
-#: Maximum number of ways to read a parameter of a request that are tried.
+#: Maximum number of values that are tried of those that a service may read in a parameter of a request.
 _MAX_READINGS = 64
 
-#: Texts that a place of a request carries as they are: no separator of any style in lists and objects, no second
-#: segment of a path, nothing that HTTP strips or refuses in headers, nothing that is percent-encoded in cookies.
+#: By place of a parameter, the texts that a request carries there as they are: no second segment of a path, nothing
+#: that HTTP strips or refuses in headers, nothing that is percent-encoded in cookies.
 _CARRIED = {"path": r"[^/\\]*", "query": r"[\s\S]*", "header": r"[!-~]([ -~]*[!-~])?", "cookie": r"[\w.~-]*"}
+#: Texts that lists and objects carry as they are: without the separators of all styles.
 _PLAIN = re.compile(r"[^,|.;&=\[\]\s]+", re.ASCII)
 
 #: Texts that many services read as a truth value.
@@ -62,18 +64,31 @@ class Target(Protocol):
         """Return whether a tool is said to destroy nothing."""
 
     def verdict(self, tool: Tool, judge: Validator, arguments: dict[str, Any]) -> bool | None:
-        """Return whether a call is valid as it arrives; None: it cannot be sent as it is."""
+        """Return whether a call is valid as it arrives; None: it cannot be sent as it is.
+
+        Args:
+            tool: the tool that is called.
+            judge: the validator of the tool's schema.
+            arguments: of the call.
+        """
 
     def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
-        """Return what is wrong with the answer to a call, or None, and what was said."""
+        """Call a tool, and return the kind of failure (None: no failure) and the server's words.
+
+        Args:
+            tool: the tool to call.
+            arguments: of the call.
+            is_valid: the arguments satisfy the tool's schema; if not, the server should refuse them, and ``"accepted"``
+                is the failure.
+        """
 
 
 class McpTarget:
     """An MCP server.
 
     Args:
-        connect: makes a connection that is not yet open; again after a crash or a hang. Its ``call_timeout`` is the
-            time after which a call hangs.
+        connect: returns a server that is not yet connected; called at first, and again after a crash or a hang. A call
+            without an answer for its ``call_timeout`` counts as a hang.
     """
 
     def __init__(self, connect: Callable[[], McpServer]) -> None:
@@ -92,7 +107,7 @@ class McpTarget:
             self._server.close()
 
     def is_harmless(self, tool: Tool) -> bool:
-        """See `Target`. A tool of which nothing is said destroys."""
+        """See `Target`. A tool without annotations is not harmless."""
         return tool.annotations.get("readOnlyHint") is True or tool.annotations.get("destructiveHint") is False
 
     def verdict(self, tool: Tool, judge: Validator, arguments: dict[str, Any]) -> bool | None:
@@ -129,7 +144,7 @@ class HttpTarget:
     Args:
         document: the decoded document.
         url: where the service runs; the paths of the document follow it.
-        timeout: seconds after which a call hangs.
+        timeout: a call without an answer for so many seconds counts as a hang.
     """
 
     def __init__(self, document: Mapping[str, Any], url: str, timeout: float) -> None:
@@ -175,7 +190,7 @@ class HttpTarget:
             if request.body is not None and key == request.body.key:
                 is_text = not is_json(request.body.media_type)
             elif parameter is None:
-                continue  # nobody hears of it
+                continue  # the request does not carry it
             else:
                 is_text = not parameter.as_json
             readings = list(islice(_readings(value), _MAX_READINGS + 1)) if is_text else [value]
@@ -223,7 +238,7 @@ class HttpTarget:
         return kind, reason if kind is not None else said if status >= 400 else ""
 
     def _request(self, tool: Tool) -> tuple[Request, Validator]:
-        """Return the request of an operation, and the validator of single arguments."""
+        """Return the request of a tool's operation, and the validator of its arguments one by one, none required."""
         if tool.name not in self._known:
             assert tool.operation is not None
             one = Validator({**tool.parameters, "required": []})

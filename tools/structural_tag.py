@@ -39,7 +39,7 @@ def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
         GrammarError: a structural tag cannot express the calls of the format, or the text around them.
         ToolGrammarError: the format cannot spell a tool's name.
     """
-    if type(wire) not in (TemplateFormat, XmlCalls):
+    if type(wire) not in (TemplateFormat, XmlCalls):  # these classes alone: a subclass may write calls in its own way
         raise GrammarError(
             f"a structural tag cannot express the calls of the format {wire.name}",
             hint="choose a format that writes JSON, such as hermes, or pass the tools to the engine in another form",
@@ -55,7 +55,11 @@ def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
 
 
 def _either(wire: TemplateFormat, text: dict[str, Any], calls: dict[str, Any]) -> dict[str, Any]:
-    """Return text, or calls with or without text before them."""
+    """Return the element that admits text, or calls; text before the calls too, where the format has it.
+
+    Raises:
+        GrammarError: text could begin like a call.
+    """
     if wire.anchored:
         raise GrammarError(
             f"in the format {wire.name}, text could begin like a call, which a structural tag cannot exclude",
@@ -68,17 +72,22 @@ def _either(wire: TemplateFormat, text: dict[str, Any], calls: dict[str, Any]) -
 
 
 def _free(wire: TemplateFormat) -> dict[str, Any]:
-    """Return free text, in which nothing begins a call."""
+    """Return the element that admits free text, in which nothing begins a call."""
     return {"type": "any_text", "excludes": list(wire.markers)}
 
 
 def _text(wire: TemplateFormat) -> dict[str, Any]:
-    """Return a turn of text alone."""
+    """Return the element that admits a turn of text alone."""
     return _sequence([_constant(wire.text_start), _free(wire), _constant(wire.text_end)])
 
 
 def _calls(wire: TemplateFormat, turn: TurnSpec) -> dict[str, Any]:
-    """Return the calls of a turn, with the markup around them."""
+    """Return the element that admits the calls of a turn, with the markup around them.
+
+    Raises:
+        GrammarError: structural tags have no style for the format's arguments.
+        ToolGrammarError: the format cannot spell a tool's name.
+    """
     one = {"type": "or", "elements": [_tag(wire, tool, turn) for tool in turn.tools]}
     parts = [_constant(wire.begin), one]
     most = turn.max_calls if wire.parallel else 1
@@ -90,14 +99,21 @@ def _calls(wire: TemplateFormat, turn: TurnSpec) -> dict[str, Any]:
 
 
 def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
-    """Return the call of a tool."""
+    """Return the element of a structural tag that admits one call of a tool.
+
+    Raises:
+        ToolGrammarError: the format cannot spell the tool's name.
+        GrammarError: structural tags have no style for the format's arguments.
+    """
     if not re.fullmatch(wire.name_pattern, tool.name):
         raise ToolGrammarError(
             f"the format {wire.name} cannot express the tool name {tool.name!r}",
             hint=f"names match {wire.name_pattern}",
         )
-    schema, is_open = turn.schema(tool)
-    content: dict[str, Any] = {"type": "json_schema", "json_schema": schema if is_open else close_objects(schema)}
+    schema, allows_unknown = turn.schema(tool)  # the latter: the default of additionalProperties
+    if not allows_unknown:
+        schema = close_objects(schema)
+    content: dict[str, Any] = {"type": "json_schema", "json_schema": schema}
     names = {"$name": tool.name, "$quoted": dump_json(tool.name)}
     parts: list[dict[str, Any]] = []
     for piece in _HOLES.split(wire.call):
@@ -108,7 +124,9 @@ def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
     if isinstance(wire, XmlCalls):
         content["style"] = _style(wire)
         space = wire.parameter[len(wire.parameter.rstrip()) :]
-        if space:  # after the last argument, and not there without arguments
+        # White space that ends each argument. xgrammar's style does not write it after the last one. It is absent if
+        # there are no arguments, so it is optional.
+        if space:
             parts.insert(parts.index(content) + 1, {"type": "optional", "content": _constant(space)})
     return _joined(parts)
 
@@ -124,7 +142,8 @@ def _style(wire: XmlCalls) -> str:
 
 
 def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return a sequence in which neighbouring constants are one; as a tag where it is begin, content, end."""
+    """Return the element of a sequence, in which neighbouring constants become one; a tag if it is a constant, a JSON
+    Schema and a constant."""
     joined: list[dict[str, Any]] = []
     for part in parts:
         if joined and part["type"] == joined[-1]["type"] == "const_string":

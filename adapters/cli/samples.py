@@ -16,7 +16,7 @@ SHARE = 0.75
 #: Number of times that such an output is tried for, before any output is taken.
 ATTEMPTS = 3
 
-#: Maximum length of a schema, as JSON, that is changed for each output.
+#: Maximum length in characters of a schema, as JSON, that is changed for each output.
 MAX_SIZE = 200_000
 
 
@@ -25,9 +25,9 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
 
     Args:
         source: the schema, or the grammar.
-        count: how many.
+        count: number of outputs.
         seed: of the random draw.
-        length: from this length on, an output ends as soon as it may; None: a length for readers.
+        length: in bytes; from this length on, an output ends as soon as it may. None: a length for readers.
 
     Raises:
         ToolGrammarError: the schema cannot be enforced, or has no output.

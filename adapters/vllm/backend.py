@@ -158,7 +158,7 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         from vllm.v1.request import RequestStatus
 
         asked, more = self._asked, {}
-        if self._is_refused():  # nothing was written: the whole answer is cut
+        if self._fits_no_text():  # nothing was written: the whole answer is cut
             places, more = [""], {"shortest": self.shortest}
         elif self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
             places = [""]

@@ -39,13 +39,14 @@ class Ends:
         self.ids = frozenset(stop) or vocabulary.eos
         self.is_ignored = not stop
         words = (vocabulary.size + 31) // 32
-        #: What may be written at the end of a text.
+        #: End tokens allowed at the end of a text: those at which the engine ends it; if it ignores them, the
+        #: vocabulary's.
         self.mask = bits(self.ids, words)
-        #: What may be written in the place of a text: no end that is a text itself, if there is another one.
-        self.alone = bits(self.ids & vocabulary.eos or self.ids, words)
-        #: Ends for the vocabulary and not for the engine, which would go on behind them.
+        #: End tokens allowed instead of any text: those of the vocabulary; if the engine stops at none of them, all.
+        self.instead_of_text = bits(self.ids & vocabulary.eos or self.ids, words)
+        #: Ends for the vocabulary and not for the engine, which would go on after them; None: there are none.
         self.foreign = bits(vocabulary.eos - self.ids, words) if vocabulary.eos - self.ids else None
-        #: Ends for the engine alone: text or control tokens that the grammar may want in the midst of the text.
+        #: Ends for the engine alone: text or control tokens that the grammar may want before the end of the text.
         self.own = tuple(sorted(self.ids - vocabulary.eos))
 
 
@@ -61,8 +62,7 @@ class Sequence:
         matcher: the state of the text.
         tokens: the tokens that the grammar took, without the one that ended the text.
         error: the limit that the grammar met: the text takes no further token. None: it met none.
-        room: how many tokens may follow the ones that the engine has committed, and how many of `steps` these are;
-            None: there is no budget.
+        room: returns how many more tokens the budget allows after the `steps` so far; None: there is no budget.
     """
 
     def __init__(self, constraint: Constraint, spelling: Spelling, ends: Ends) -> None:
@@ -78,13 +78,13 @@ class Sequence:
         self.tokens: list[int] = []
         self.error: ToolGrammarError | None = None
         self._over = 0  # number of tokens from the one that ended the text on
-        self._drafted: dict[int, int] = {}  # the only token that is allowed at a step
+        self._fixed: dict[int, int] = {}  # by number of the step: the token that `jump` fixed there
         self._shortest: int | None = None
         self._budget = Budget(self.matcher)
 
     @property
     def steps(self) -> int:
-        """Number of tokens so far, those at and behind the end included."""
+        """Number of tokens so far, the one that ended the text and those after it included."""
         return len(self.tokens) + self._over
 
     @property
@@ -111,7 +111,11 @@ class Sequence:
     @property
     def has_no_room(self) -> bool:
         """True if nothing is written, and not even the shortest text fits into the budget: then only an end may come,
-        so that no beginning of an answer is taken for one."""
+        so that no beginning of an answer is taken for one.
+
+        Raises:
+            ToolGrammarError: the grammar met a limit.
+        """
         return self.room is not None and not self.tokens and self.error is None and self.shortest > self.room()
 
     @property
@@ -120,14 +124,14 @@ class Sequence:
         return self._budget.closed_at
 
     def accept(self, tokens: Tokens[int]) -> bool:
-        """Advance by tokens; False at the first one that is not allowed, or where the grammar met a limit. Tokens
-        behind the end are ignored."""
+        """Advance by tokens, and return True; False at the first one that is not allowed, or where the grammar met a
+        limit. The ones before it stay. Tokens after the end are counted in `steps`, and have no effect on the text."""
         for token in tokens:
             if self._over:
                 self._over += 1
             elif self.error is not None:
                 return False
-            elif token in self._ends.ids and (self.matcher.is_accepting or self._is_refused()):
+            elif token in self._ends.ids and (self.matcher.is_accepting or self._fits_no_text()):
                 self._over = 1
             elif self._take(token):
                 self.tokens.append(token)
@@ -135,7 +139,9 @@ class Sequence:
                 return False
         return True
 
-    def _is_refused(self) -> bool:
+    def _fits_no_text(self) -> bool:
+        """Return True if nothing is written and the shortest text exceeds the budget; note a limit of the grammar in
+        `error`."""
         try:
             return self.has_no_room
         except ToolGrammarError as error:
@@ -154,16 +160,17 @@ class Sequence:
         self.error = error
 
     def rollback(self, count: int) -> None:
-        """Take back the last tokens."""
-        behind = min(count, self._over)
-        self._over -= behind
-        if count > behind:
-            self.matcher.rollback(count - behind)
-            del self.tokens[len(self.tokens) - (count - behind) :]
+        """Take back the last ``count`` of the `steps`."""
+        after = min(count, self._over)
+        self._over -= after
+        if count > after:
+            self.matcher.rollback(count - after)
+            del self.tokens[len(self.tokens) - (count - after) :]
         self._budget.rollback(len(self.tokens))
 
     def allowed_prefix(self, tokens: Tokens[int]) -> list[int]:
-        """Return the first of some tokens, as far as the text may go on with them; the state is left as it was."""
+        """Return the first of some tokens, as far as the text may go on with them, at most up to one that ends it; the
+        text is left as it was."""
         steps = 0
         for token in tokens:
             if self._over or not self.accept((token,)):
@@ -175,16 +182,20 @@ class Sequence:
     def fill(self, row: npt.NDArray[np.uint32]) -> None:
         """Write the mask of the next token.
 
+        After the end, or where the grammar meets a limit: the end tokens. If no text fits into the budget: the ends
+        that are no text. After `jump`: the one token that it fixed. Else: the grammar's mask, narrowed by the ends and
+        the budget.
+
         Args:
             row: uint32, ``ceil(V / 32)`` words; bit ``t % 32`` of word ``t // 32`` is set where token ``t`` is allowed.
         """
-        if self._over or self._is_refused():
-            row[:] = self._ends.mask if self._over else self._ends.alone
+        if self._over or self._fits_no_text():
+            row[:] = self._ends.mask if self._over else self._ends.instead_of_text
             return
-        drafted = self._drafted.get(self.steps)
-        if drafted is not None:
+        fixed = self._fixed.get(self.steps)
+        if fixed is not None:
             row[:] = 0
-            row[drafted >> 5] = 1 << (drafted & 31)
+            row[fixed >> 5] = 1 << (fixed & 31)
             return
         try:
             self.matcher.fill_mask(row)
@@ -195,7 +206,8 @@ class Sequence:
             self._finish(row)
 
     def _finish(self, row: npt.NDArray[np.uint32]) -> None:
-        """Change the grammar's mask as the ends and the budget of the text demand."""
+        """Change the grammar's mask as the ends and the budget of the text demand; where the grammar meets a limit, to
+        the end tokens."""
         try:
             self._narrow(row)
         except ToolGrammarError as error:
@@ -230,34 +242,36 @@ class Sequence:
         return is_whole
 
     def jump(self, most: int, *, is_offered: bool = False) -> list[int]:
-        """Return the tokens with which the tokenizer writes the text that is certain to follow.
+        """Return the tokens with which the tokenizer writes the text that is certain to follow; none after the end, or
+        if no text fits into the budget.
 
         Args:
             most: maximum number of tokens.
-            is_offered: leave the masks as they are, so that the model may spell that text otherwise; False: these
-                tokens become the only ones allowed.
+            is_offered: leave the masks as they are, so that the model may spell that text otherwise; False: each of
+                these tokens becomes the only one that `fill` allows at its step. It stays so until the next `jump`.
         """
-        self._drafted = {}
-        if self._over or self._is_refused():
+        self._fixed = {}
+        if self._over or self._fits_no_text():
             return []
         room = None if self.room is None else self.room()
         ahead = self._spelling.certain(self.matcher, self.tokens, most, room)
         begin = len(self.tokens)
         if not is_offered:
-            self._drafted = {begin + number: token for number, token in enumerate(ahead)}
+            self._fixed = {begin + number: token for number, token in enumerate(ahead)}
         return ahead
 
 
 def fill_batch(texts: Tokens[Sequence | None], rows: npt.NDArray[np.uint32]) -> None:
-    """Write the masks of the next tokens of many texts, those that are known by one call.
+    """Write the masks of the next tokens of many texts, as `Sequence.fill` does; those that are memoised already are
+    written by one call.
 
     Args:
-        texts: the texts; None: its row is left alone.
+        texts: the text of each row; None: the row is left as it is.
         rows: uint32, ``[len(texts) or more, ceil(V / 32)]``, C-contiguous.
     """
     matchers = [
         None
-        if text is None or text._over or text._drafted.get(text.steps) is not None or text._is_refused()
+        if text is None or text._over or text._fixed.get(text.steps) is not None or text._fits_no_text()
         else text.matcher
         for text in texts
     ]

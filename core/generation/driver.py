@@ -42,7 +42,7 @@ class Released:
 
 
 class ForwardLock:
-    """Mutex around forward passes, which its thread may enter repeatedly; refuses entry after `close`."""
+    """Reentrant mutex around forward passes; refuses entry after `close`."""
 
     def __init__(self) -> None:
         self._lock = shared_lock(self, "_lock", RLock())
@@ -58,7 +58,7 @@ class ForwardLock:
         self._lock.release()
 
     def check(self) -> None:
-        """Check that the lock is open.
+        """Check that the lock is not closed.
 
         Raises:
             ModelError: the model is closed.
@@ -73,10 +73,15 @@ class ForwardLock:
 
 
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
-    """Yield what a generation yields, and send it what is sent here; inside of each step, call `check` at every pause
-    of the kernel (see `pauses`).
+    """Yield what a generation yields, and send it what is sent here; check at the pauses of long work (see `pauses`)
+    whether the request is over.
 
     So a long step rests while others do short ones, and ends early.
+
+    Args:
+        work: the generation.
+        cancel: tells whether the request is cancelled; None: it never is.
+        deadline: of the request.
 
     Raises:
         CancelledError: the request is cancelled.
@@ -136,8 +141,8 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
 
     Args:
         work: the generation.
-        start: opens a sequence.
-        lock: held during each forward pass only.
+        start: opens a session of the model.
+        lock: held while the model runs: the opening of the session, and each forward pass.
     """
     session: Session | None = None
     logits: Logits | None = None

@@ -1,4 +1,5 @@
-"""Nodes of choices whose parts are built when a text has come to them."""
+"""Nodes of large choices, expanded as a text reaches them: the parts of `cases`, and what may follow the used parts of
+`distinct`."""
 
 from __future__ import annotations
 
@@ -9,12 +10,17 @@ from ..language.nodes import Nodes
 
 
 def cases_build(parts: Mapping[bytes, Any], name: Hashable) -> Callable[[Nodes], int]:
-    """Return the builder of words, each followed by its own part; ``name`` names the choice in a store."""
+    """Return the builder of a choice of words, each followed by its own part.
+
+    Args:
+        parts: by word, in UTF-8: the grammar of its part.
+        name: of the choice in a store; equal choices have equal names.
+    """
 
     def build(nodes: Nodes) -> int:
         def case(word: bytes, part: Any) -> int:
             rest: int | None = None if part._has_rules else nodes.known.get(part)
-            if rest is None:  # each part is built when a text has come to it
+            if rest is None:  # the part is built when a text has come to it
                 as_empty = nodes.EPSILON if part._is_sure else None
                 rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
             return rest
@@ -27,7 +33,16 @@ def cases_build(parts: Mapping[bytes, Any], name: Hashable) -> Callable[[Nodes],
 def distinct_build(
     parts: Sequence[Any], separator: Any, least: int, most: int, name: Hashable
 ) -> Callable[[Nodes], int]:
-    """Return the builder of some of the parts, each at most once, in any order."""
+    """Return the builder of texts with ``least`` to ``most`` of the parts, each at most once, in any order,
+    ``separator`` between them.
+
+    Args:
+        parts: their grammars.
+        separator: its grammar.
+        least: minimum number of parts.
+        most: maximum number of parts.
+        name: of the choice in a store; equal choices have equal names.
+    """
 
     def build(nodes: Nodes) -> int:
         built = [part._node(nodes) for part in parts]
@@ -35,6 +50,7 @@ def distinct_build(
 
         def rest(used: frozenset[int]) -> int:
             def expand() -> int:
+                """Return what may follow the parts in ``used``."""
                 options = [nodes.EPSILON] if len(used) >= least else []
                 lead = between if used else nodes.EPSILON
                 if len(used) < most:

@@ -36,7 +36,7 @@ COMPILED: bool = bool(cython.compiled)
 NO_DOUBTS = cython.declare(cython.int, -1)
 WATCHED_ALONE = cython.declare(cython.int, 0)
 
-#: Minimum number of single tokens for which a mask is joined (see `Mask`).
+#: Maximum number of tokens outside of dense sets that are written one by one; a mask with more is joined (see `Mask`).
 SCATTERED = cython.declare(cython.int, 128)
 
 
@@ -192,8 +192,8 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
-        """Return True if a mask has several dense token sets or more than `SCATTERED` single tokens, so that writing it
-        takes notably longer than copying one joined set."""
+        """Return True if a mask has several dense token sets, or more than `SCATTERED` tokens outside of dense sets, so
+        that writing it takes notably longer than copying one joined set."""
         i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count

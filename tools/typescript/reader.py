@@ -70,7 +70,7 @@ def schema_from_typescript(
         files: the texts that this one may import, by their path from it or by module name.
 
     Raises:
-        SchemaError: as `tools_from_typescript`, and where ``name`` is needed and not given.
+        The errors of `tools_from_typescript`; SchemaError also where ``name`` is needed and not given.
     """
     with _bounded():
         return _Text(text, files).schema(name)
