@@ -11,16 +11,30 @@ from collections.abc import Iterable, Mapping, Sequence
 #: Header of a response that names the fields of its request that had no effect.
 HEADER = "X-Toolgrammar-Unused"
 
-#: Known ones, as `pattern_of` writes their paths, and why they have no effect.
+#: The fields that may have no effect, by path as `pattern_of` writes it, and why: rows of `rows.not_offered`, objects
+#: in lists for which there is no form, and what a protocol skips (`Fields.skip`). Others are unknown to this server.
 UNUSED: Mapping[str, str] = {
     "tools[]": "run by the maker's own server, or known to its models alone: web_search, local_shell, ...",
     "tools[].defer_loading": "a model on a server gets all schemas; a local model obeys it",
     "tools[].tools[]": "the same in a namespace",
     "tools[].tools[].defer_loading": "the same in a namespace",
     "tools[].allowed_callers[]": "code that calls tools runs on no server here; the model calls them itself",
+    "tools[].tools[].allowed_callers[]": "the same in a namespace",
+    "input[].tools[]": "the same in the result of a client's search",
+    "input[].tools[].defer_loading": "the same in the result of a client's search",
+    "input[].tools[].allowed_callers[]": "the same in the result of a client's search",
+    "input[].tools[].tools[]": "the same in the result of a client's search",
+    "input[].tools[].tools[].defer_loading": "the same in the result of a client's search",
+    "input[].tools[].tools[].allowed_callers[]": "the same in the result of a client's search",
     "include[]": "outputs of tools that are not offered",
     "input[]": "calls of such tools in an earlier answer; references to reasoning that is not kept",
     "messages[].content[]": "the same in Anthropic's messages",
+    "messages[].content[].image_url.detail": "a model has its own size of images",
+    "input[].content[].detail": "a model has its own size of images",
+    "input[].output[].detail": "a model has its own size of images",
+    "messages[].content[].citations": "an answer has no citations",
+    "messages[].content[].content[].citations": "an answer has no citations",
+    "system[].citations": "an answer has no citations",
     "client_metadata": "a label",
     "chat_template_kwargs": "reasoning_effort says how much reasoning there is",
     "text.verbosity": "the prompt says it",
@@ -65,7 +79,7 @@ def header(unused: Sequence[str]) -> dict[str, str]:
 
 
 class LoggedFields:
-    """The unused fields that the log has already; names that no table here has count as one, whatever they are."""
+    """The unused fields that the log has already; those without a row in `UNUSED` count as one, whatever they are."""
 
     def __init__(self) -> None:
         self._lines: set[str] = set()

@@ -196,9 +196,13 @@ def remote() -> Iterator[Served]:
 
 def test_a_model_on_a_server_gets_the_schemas(remote: Served) -> None:
     """There ``defer_loading`` has no effect, and is named as such."""
-    space = {"type": "namespace", "name": "a", "tools": [{**FUNCTION, "defer_loading": True}]}
+
+    def found(tool: Any) -> dict[str, Any]:
+        return {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": [tool]}
+
+    space: dict[str, Any] = {"type": "namespace", "name": "a", "tools": [{**FUNCTION, "defer_loading": True}]}
     inner = {"type": "function", "function": {"name": "book", "parameters": BOOKING}, "defer_loading": True}
-    said = [{"role": "user", "content": "x"}]
+    said: list[Any] = [{"role": "user", "content": "x"}]
     anthropics = {"name": "book", "input_schema": BOOKING, "defer_loading": True}
     for protocol, body, row in (
         (
@@ -207,6 +211,8 @@ def test_a_model_on_a_server_gets_the_schemas(remote: Served) -> None:
             "tools[].defer_loading",
         ),
         (Responses(), {"input": "x", "tools": [space]}, "tools[].tools[].defer_loading"),
+        (Responses(), {"input": [*said, found(space["tools"][0])]}, "input[].tools[].defer_loading"),
+        (Responses(), {"input": [*said, found(space)]}, "input[].tools[].tools[].defer_loading"),
         (CHAT_COMPLETIONS, {"messages": said, "tools": [inner]}, "tools[].defer_loading"),
         (MESSAGES, {"messages": said, "max_tokens": 9, "tools": [anthropics]}, "tools[].defer_loading"),
     ):

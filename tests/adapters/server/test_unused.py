@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from toolgrammar.adapters.server.fields import Fields
+from toolgrammar.adapters.server.protocols.base import Endpoint
+from toolgrammar.adapters.server.rows import Choice, Form, Row
 from toolgrammar.adapters.server.unused import HEADER, UNUSED, pattern_of
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
@@ -21,6 +24,17 @@ RESPONSES: dict[str, Any] = {"input": "x"}
 MESSAGES: dict[str, Any] = {"messages": SAID, "max_tokens": 99}
 PLAIN = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 FUNCTION = {"type": "function", "name": "book", "parameters": BOOKING}
+CALLED_BY_CODE = {**FUNCTION, "allowed_callers": ["direct", "code_execution"]}
+IMAGE = {"type": "input_image", "image_url": "data:", "detail": "low"}
+CITING = {"type": "text", "text": "x", "citations": [{"type": "char_location"}]}
+
+
+def found(tool: dict[str, Any]) -> dict[str, Any]:
+    """A request after the client's search for tools, which found this one."""
+    call = {"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {}}
+    result = {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": [tool]}
+    return {"input": [*SAID, call, result]}
+
 
 #: For each row of the table: a request that has such a field, and how the header names it if not as the table does.
 ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -38,6 +52,25 @@ ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
             **MESSAGES,
             "tools": [{"name": "f", "input_schema": BOOKING, "allowed_callers": ["direct", "code_execution"]}],
         },
+        "",
+    ),
+    "tools[].tools[].allowed_callers[]": (
+        "responses",
+        {**RESPONSES, "tools": [{"type": "namespace", "name": "a", "tools": [CALLED_BY_CODE]}]},
+        "",
+    ),
+    "input[].tools[]": ("responses", found({"type": "web_search"}), ""),
+    "input[].tools[].defer_loading": ("remote", {}, ""),
+    "input[].tools[].allowed_callers[]": ("responses", found(CALLED_BY_CODE), ""),
+    "input[].tools[].tools[]": (
+        "responses",
+        found({"type": "namespace", "name": "a", "tools": [FUNCTION, {"type": "local_shell"}]}),
+        "",
+    ),
+    "input[].tools[].tools[].defer_loading": ("remote", {}, ""),
+    "input[].tools[].tools[].allowed_callers[]": (
+        "responses",
+        found({"type": "namespace", "name": "a", "tools": [CALLED_BY_CODE]}),
         "",
     ),
     "include[]": ("responses", {**RESPONSES, "include": ["file_search_call.results"]}, "include[0]"),
@@ -58,6 +91,39 @@ ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
         },
         "",
     ),
+    "messages[].content[].image_url.detail": (
+        "chat/completions",
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:", "detail": "low"}}]}
+            ]
+        },
+        "",
+    ),
+    "input[].content[].detail": ("responses", {"input": [{"role": "user", "content": [IMAGE]}]}, ""),
+    "input[].output[].detail": (
+        "responses",
+        {"input": [{"type": "function_call_output", "call_id": "c", "output": [IMAGE]}]},
+        "",
+    ),
+    "messages[].content[].citations": (
+        "messages",
+        {"max_tokens": 99, "messages": [*SAID, {"role": "assistant", "content": [CITING]}, *SAID]},
+        "",
+    ),
+    "messages[].content[].content[].citations": (
+        "messages",
+        {
+            "max_tokens": 99,
+            "messages": [
+                *SAID,
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [CITING]}]},
+            ],
+        },
+        "",
+    ),
+    "system[].citations": ("messages", {**MESSAGES, "system": [CITING]}, "system[0].citations"),
     "client_metadata": ("responses", {**RESPONSES, "client_metadata": {"session_id": "s"}}, ""),
     "chat_template_kwargs": ("chat/completions", {**CHAT, "chat_template_kwargs": {"a": 1}}, ""),
     "text.verbosity": ("responses", {**RESPONSES, "text": {"verbosity": "low"}}, ""),
@@ -104,6 +170,9 @@ def test_each_declaration_is_taken_and_named(http: Callable[..., httpx.Client], 
     path, body, name = ROWS[row]
     if path == "remote":
         return
+    if row.endswith(".detail"):  # the model of this test takes no images
+        assert [*map(pattern_of, Fields({"model": "m", **body}, FORMS[f"/v1/{path}"]).unused)] == [row]
+        return
     answer = asked(http, path, body)
     assert answer.status_code == 200, answer.text
     named = answer.headers[HEADER].split(", ")
@@ -114,6 +183,41 @@ def test_an_answer_to_a_plain_request_has_no_such_header(http: Callable[..., htt
     """Labels, and values that ask for what is done anyway, are not named."""
     body = {**RESPONSES, "metadata": {"a": "b"}, "user": "u", "text": {"verbosity": "medium"}, "truncation": "disabled"}
     assert HEADER not in asked(http, "responses", body).headers
+
+
+def _protocols(kind: type[Endpoint]) -> Iterator[type[Endpoint]]:
+    for protocol in kind.__subclasses__():
+        yield protocol
+        yield from _protocols(protocol)
+
+
+#: The forms of requests, by the path of the endpoint.
+FORMS = {protocol.path: protocol.form for protocol in _protocols(Endpoint) if hasattr(protocol, "form")}
+
+
+def _without_effect(shape: Form | Choice | Row, path: str) -> Iterator[str]:
+    """Yield the patterns of what a form takes and gives no effect: fields, and objects in lists without a form."""
+    if isinstance(shape, Form):
+        for name, row in shape.rows.items():
+            yield from _without_effect(row, f"{path}.{name}" if path else name)
+    elif isinstance(shape, Choice):
+        if shape.others or None in shape.forms.values():
+            yield path
+        for form in shape.forms.values():
+            if form is not None:
+                yield from _without_effect(form, path)
+    elif shape.effect == "unused":
+        yield path
+    elif shape.form is not None:
+        for kind in shape.kinds:
+            if kind in (list, dict):
+                yield from _without_effect(shape.form, path + ("[]" if kind is list else ""))
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_every_field_without_effect_has_its_reason(path: str) -> None:
+    """No field of a form is logged as one that this server does not know."""
+    assert set(_without_effect(FORMS[path], "")) - UNUSED.keys() == set()
 
 
 def test_every_row_is_documented() -> None:
