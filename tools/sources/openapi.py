@@ -322,7 +322,11 @@ class Operation:
         return Parameter(key, name, place, style, bool(explode), bool(content)), schema
 
     def _request_body(self, request: Mapping[str, Any], key: str) -> tuple[Body, dict[str, Any]]:
-        """Return how the body is sent, and its schema."""
+        """Return how the body is sent, and its schema.
+
+        Raises:
+            SchemaError: it has no media type that can be sent.
+        """
         content = request.get("content")
         content = {str(media): entry for media, entry in content.items()} if isinstance(content, Mapping) else {}
         for usable in (is_json, _is_form, _is_text, self._is_plain_multipart(content)):
@@ -540,6 +544,8 @@ class _Document:
         references: dict[str, None] = {}
 
         def walk(part: Any, depth: int, unsent: frozenset[str] = frozenset()) -> Any:
+            """Return a part of the schema as JSON Schema, without the properties that the schemas around it have left
+            out (``unsent``), if it is in their ``allOf``."""
             if depth > _MAX_NESTED:
                 raise _too_deep(pointer)
             if isinstance(part, list):

@@ -181,7 +181,7 @@ class _Text:
         with _naming(declaration.name):
             at = self._at(declaration)
             type_ = self.reader.named(declaration, (), at)
-            if isinstance(self.reader.bare(type_), Refused):  # whoever needs it learns why
+            if isinstance(self.reader.bare(type_), Refused):  # the error is raised where the type is needed
                 return declaration.kind != "type"
             return self.writer.kinds(type_) == {"object"}
 
