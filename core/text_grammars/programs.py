@@ -48,6 +48,8 @@ _RESERVED = re.findall(
     """and as assert async await break case class continue def del elif else except finally for from global if import in
     is lambda match nonlocal not or pass print raise return try type while with yield none true false""",
 )
+#: Words that begin a statement of Python, and no name: a model that writes one would go on in the middle of its name.
+_BEGINS = pattern("(?:async|class|def|elif|else|except|for|from|if|import|try|while|with)[a-z0-9_]*")
 _INDEX = pattern(r"-[1-9]|0|[1-9]\d{0,3}")
 
 #: A bound name and its type.
@@ -227,7 +229,7 @@ class _Statement:
 
     def _new_name(self) -> Expression:
         taken = [*_RESERVED, *self._programs.functions, *(name for name, _ in self._bound)]
-        return Intersection((pattern(_NAME), Complement(Choice(tuple(map(Literal, sorted({*taken})))))))
+        return Intersection((pattern(_NAME), Complement(Choice((_BEGINS, *map(Literal, sorted({*taken})))))))
 
     def _end(self, bind: str | None, calls: bool) -> Expression:
         """Return the end of the line and the statements after it; after a call, also the end of the program."""
