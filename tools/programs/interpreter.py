@@ -62,7 +62,7 @@ class Interpreter:
 
     def run(self, text: str) -> Generator[Asked, Any, Any]:
         """Yield each call, take its value, and return what the program returns: else what it printed, else the value
-        of its last statement.
+        of its last call or path.
 
         Raises:
             ToolCallError: the text is no program, or a step of it failed; it says what was bound before.
@@ -77,8 +77,8 @@ class Interpreter:
                     yield from self._settle()
                     return value
                 if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                    self._names[node.targets[0].id] = yield from self._perhaps_pending(node.value)
-                    value = None
+                    bound = self._names[node.targets[0].id] = yield from self._perhaps_pending(node.value)
+                    value = value if isinstance(node.value, ast.Constant) else bound
                 elif isinstance(node, ast.Expr) and _is_print(node.value):
                     self._printed.append((yield from self._value(node.value.args[0])))  # type: ignore[attr-defined]
                 elif isinstance(node, ast.Expr):

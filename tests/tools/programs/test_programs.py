@@ -120,6 +120,7 @@ def test_mypy_accepts_every_program() -> None:
         ('n = 1\nc = find_customer("A")\nprint(orders_of(c.id, n))', [{"id": "O-0", "customer": "C-1", "total": 0.0}]),
         ('print(find_customer("A").name)\nprint(find_customer("B").name)\n', "A\nB"),
         ('cancel_order("O-17")', True),
+        ('c = find_customer("Ada")\nname = c.name\nn = 1\n', "Ada"),
     ],
 )
 def test_programs_return_what_they_say(text: str, value: Any) -> None:
