@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable
 from ..errors import LimitError
 from ..unicode.charset import CharSet
 from . import node_kinds
-from .node_kinds import ALT, DYNAMIC, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SOME, TEXT
+from .node_kinds import ALT, DYNAMIC, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, SOME, TEXT, WORDS
 from .nodes import Nodes
 from .queries import steps
 from .terms import Terms
@@ -71,6 +71,8 @@ class _Image:
     def _reached(self, node: int, start: int) -> frozenset[int]:
         """Return the states to which the texts of a node lead from ``start``. Rules may be recursive, so each pair of a
         node and a state begins with no states, and is computed again until nothing changes (the least fixpoint)."""
+        if start == self._terms.ALL:  # every text leads there again; no rule is expanded
+            return frozenset() if self._nodes.is_empty(node) else frozenset({start})
         if (node, start) not in self._ends:
             self._look((node, start), None)
             while self._pending:
@@ -121,6 +123,8 @@ class _Image:
             return after(args[1], after(args[0], frozenset({start})))
         if kind == ALT:
             return frozenset().union(*[self._look((part, start), asked) for part in args])
+        if kind == WORDS:
+            return frozenset().union(*[self._look((part, start), asked) for part in self._words(node)])
         assert kind == REPEAT, kind
         part, least, most = args
         states, found, count = frozenset({start}), frozenset[int](), 0
@@ -133,6 +137,11 @@ class _Image:
             if states == before and count <= least:  # a fixpoint: further copies change nothing
                 count = least
         return found
+
+    def _words(self, node: int) -> list[int]:
+        """Return the alternatives of a node of words, each a word with its continuation."""
+        nodes, (pairs, read) = self._nodes, self._nodes.args(node)
+        return [nodes.seq(nodes.literal(word[read:]), after) for word, after in pairs]
 
     # -- texts from state to state ---------------------------------------------------------------------------------
 
@@ -165,6 +174,8 @@ class _Image:
             return int(nodes.dynamic(key, self._between(static, start, end), resolved))
         if kind == ALT:
             return int(nodes.alt([self._between(part, start, end) for part in args]))
+        if kind == WORDS:
+            return int(nodes.alt([self._between(part, start, end) for part in self._words(node)]))
         if kind == SEQ:
             middles = sorted(self._reached(args[0], start))
             ways = [(self._between(args[0], start, state), self._between(args[1], state, end)) for state in middles]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,23 +20,10 @@ from typing import Any
 from ..basics.cached import cached_property
 from ..dependent.written import Written
 from ..errors import GrammarError
+from ..language.node_kinds import EPSILON
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from ..regex.compile import regex_term
-from .expressions import (
-    EMPTY_TEXT,
-    Choice,
-    Complement,
-    Expression,
-    Intersection,
-    Literal,
-    Part,
-    Reference,
-    Regular,
-    choice,
-    pattern,
-    sequence,
-)
 from .rules import Rules
 
 #: The names that a statement may bind, but for words of the language and functions.
@@ -49,8 +36,8 @@ _RESERVED = re.findall(
     is lambda match nonlocal not or pass print raise return try type while with yield none true false""",
 )
 #: Words that begin a statement of Python, and no name: a model that writes one would go on in the middle of its name.
-_BEGINS = pattern("(?:async|class|def|elif|else|except|for|from|if|import|try|while|with)[a-z0-9_]*")
-_INDEX = pattern(r"-[1-9]|0|[1-9]\d{0,3}")
+_BEGINS = "(?:async|class|def|elif|else|except|for|from|if|import|try|while|with)[a-z0-9_]*"
+_INDEX = r"\[(?:-[1-9]|0|[1-9]\d{0,3})\]"
 
 #: A bound name and its type.
 Bound = tuple[str, str]
@@ -66,7 +53,7 @@ class Slot:
         items: the slot of the items, if it is a list of values of any length.
     """
 
-    literal: Expression | None
+    literal: Rules | None
     takes: frozenset[str]
     items: str | None = None
 
@@ -89,7 +76,7 @@ class Programs:
     functions: Mapping[str, tuple[tuple[tuple[str, str, bool], ...], str]] = field(compare=False)
     slots: Mapping[str, Slot] = field(compare=False)
     types: Mapping[str, Mapping[str, str]] = field(compare=False)
-    constants: tuple[tuple[Expression, str], ...] = field(compare=False)
+    constants: tuple[tuple[Rules, str], ...] = field(compare=False)
     statements: int = field(compare=False)
     nested: int = field(compare=False)
 
@@ -137,7 +124,7 @@ class Programs:
             calls: a call is among these.
         """
         key = ("statement", self, bound, at, count, calls)
-        return int(nodes.lazy(key, lambda: statement_rules(self, bound, at, count, calls).build(nodes)))
+        return int(nodes.lazy(key, _Statement(Values(nodes, self, bound), at, count, calls).node))
 
     @cached_property
     def leading(self) -> Mapping[str, frozenset[str]]:
@@ -150,6 +137,14 @@ class Programs:
             found |= grown
             grown = {name for name, parts in self.types.items() if not found.isdisjoint(parts.values())}
         return frozenset(found)
+
+    @cached_property
+    def givers(self) -> Mapping[str, tuple[str, ...]]:
+        """For each slot, the functions whose results lead to a type that it takes."""
+        return {
+            name: tuple(function for function, (_, result) in self.functions.items() if result in leading)
+            for name, leading in self.leading.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -172,8 +167,6 @@ class _Next:
     bind: str | None
     calls: bool
 
-    controls = frozenset[str]()
-
     def build(self, nodes: Nodes) -> int:
         """Return the node. After a call, the empty text is in it, so it never forbids the end of a program."""
         texts = self.programs.texts(nodes, is_over=self.calls)
@@ -188,167 +181,217 @@ class _Next:
         return self.programs.statement(nodes, bound, len(text), self.count + 1, self.calls)
 
 
-def statement_rules(programs: Programs, bound: tuple[Bound, ...], at: int, count: int, calls: bool) -> Rules:
-    """Return the rules of one statement and of what follows it; see `Programs.statement`.
-
-    Their number grows as that of the functions, for each depth of calls."""
-    return _Statement(programs, bound, at, count, calls).rules()
-
-
 class _Statement:
-    """The rules of one statement, while they are made."""
+    """One statement and what follows it; see `Programs.statement`.
 
-    def __init__(self, programs: Programs, bound: tuple[Bound, ...], at: int, count: int, calls: bool) -> None:
-        self._programs, self._bound, self._at, self._count, self._calls = programs, bound, at, count, calls
-        self._rules: dict[str, Expression] = {}
-        self._known: dict[str, Expression | None] = {}
+    Its nodes are made when a text reaches them, and each names only the next ones, so that the work for a statement
+    grows with the number of functions, not with its square.
+    """
 
-    def rules(self) -> Rules:
-        """Return them."""
-        programs = self._programs
-        calls = {name: call for name in programs.functions if (call := self._call(name, 0)) is not None}
-        values = [sequence(call, self._path(programs.functions[name][1], "")) for name, call in calls.items()]
-        if self._calls:
-            values += [sequence(Literal(name), self._path(kind, "")) for name, kind in self._bound]
-        parts: list[Expression] = []
+    def __init__(self, values: Values, at: int, count: int, calls: bool) -> None:
+        self._values, self._nodes, self._programs = values, values.nodes, values.programs
+        self._at, self._count, self._calls = at, count, calls
+
+    def node(self) -> int:
+        """Return the node."""
+        nodes, values, programs = self._nodes, self._values, self._programs
+        made = [name for name in programs.functions if values.can_call(name, 0)]
+        bound = values.bound if self._calls else ()
+        whole = nodes.alt(
+            [
+                values.calls(made, 0, lambda name: values.path(programs.functions[name][1], "")),
+                *(nodes.seq(_text(nodes, name), values.path(kind, "")) for name, kind in bound),
+            ]
+        )
+        parts = [] if nodes.is_empty(whole) else [nodes.seq(_text(nodes, "return "), whole)]
         if self._count < programs.statements:
-            bindings = [sequence(call, self._then(programs.functions[name][1], True)) for name, call in calls.items()]
+            bindings = [values.calls(made, 0, lambda name: self._then(programs.functions[name][1], True))]
             if self._calls or self._count < MAX_BEFORE:
-                bindings += [sequence(Literal(name), self._then(kind, self._calls)) for name, kind in self._bound]
-                bindings += [sequence(text, self._end(kind, self._calls)) for text, kind in programs.constants]
-            parts.append(sequence(self._new_name(), Literal(" = "), choice(*bindings)))
-            parts += [sequence(call, self._end(None, True)) for call in calls.values()]
-            if values:
-                parts.append(sequence(Literal("print("), choice(*values), Literal(")"), self._end(None, True)))
-        if values:
-            parts.append(sequence(Literal("return "), choice(*values)))
+                bindings += [
+                    nodes.seq(_text(nodes, name), self._then(kind, self._calls)) for name, kind in values.bound
+                ]
+                bindings += [
+                    nodes.seq(_literal_node(nodes, text), self._end(kind, self._calls))
+                    for text, kind in programs.constants
+                ]
+            parts.append(nodes.sequence([self._new_name(), _text(nodes, " = "), nodes.alt(bindings)]))
+            parts.append(values.calls(made, 0, lambda _: self._end(None, True)))
+            if not nodes.is_empty(whole):
+                end = nodes.seq(_text(nodes, ")"), self._end(None, True))
+                parts.append(nodes.sequence([_text(nodes, "print("), whole, end]))
         if self._calls:
-            parts.append(EMPTY_TEXT)
-        self._rules["root"] = Choice(tuple(parts))
-        return Rules(("statement", programs, self._bound, self._at, self._count, self._calls), self._rules, "root")
+            parts.append(EPSILON)
+        return int(nodes.alt(parts))
 
-    def _new_name(self) -> Expression:
-        taken = [*_RESERVED, *self._programs.functions, *(name for name, _ in self._bound)]
-        return Intersection((pattern(_NAME), Complement(Choice((_BEGINS, *map(Literal, sorted({*taken})))))))
+    def _new_name(self) -> int:
+        """Return the names that are neither bound, nor functions, nor words of Python."""
+        terms = self._nodes.terms
+        taken = sorted({*_RESERVED, *self._programs.functions, *(name for name, _ in self._values.bound)})
+        names, begins = (regex_term(terms, regex, whole=True) for regex in (_NAME, _BEGINS))
+        return int(self._nodes.text(terms.and_([names, terms.not_(terms.alt([begins, terms.words(taken)]))])))
 
-    def _end(self, bind: str | None, calls: bool) -> Expression:
+    def _end(self, bind: str | None, calls: bool) -> int:
         """Return the end of the line and the statements after it; after a call, also the end of the program."""
-        after = sequence(Literal("\n"), Part(_Next(self._programs, self._bound, self._at, self._count, bind, calls)))
-        return choice(EMPTY_TEXT, after) if calls else after
+        following = _Next(self._programs, self._values.bound, self._at, self._count, bind, calls).build(self._nodes)
+        after = self._nodes.seq(_text(self._nodes, "\n"), following)
+        return int(self._nodes.alt([EPSILON, after])) if calls else int(after)
+
+    def _then(self, kind: str, calls: bool) -> int:
+        """Return what may follow a value of a type that is bound: its end, or a step and what may follow that."""
+        key = ("then", self._programs, self._values.bound, self._at, self._count, calls)
+        return self._values.steps(key, kind, partial(self._end, calls=calls), None)
+
+
+class Values:
+    """The values of a statement: calls, bound names with paths, and literals, as nodes.
+
+    Args:
+        nodes: the store.
+        programs: the language.
+        bound: the names so far.
+    """
+
+    def __init__(self, nodes: Nodes, programs: Programs, bound: tuple[Bound, ...]) -> None:
+        self.nodes, self.programs, self.bound = nodes, programs, bound
+        self._can_call: dict[tuple[str, int], bool] = {}
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def can_call(self, function: str, depth: int) -> bool:
+        """Return True if a function has a call inside of ``depth`` others."""
+        if depth == self.programs.nested:
+            return False
+        key = function, depth
+        if key not in self._can_call:
+            parameters = self.programs.functions[function][0]
+            needed = [slot for _, slot, is_needed in parameters if is_needed]
+            self._can_call[key] = all(self._has_value(slot, depth + 1, function) for slot in needed)
+        return self._can_call[key]
+
+    def _has_value(self, name: str, depth: int, within: str) -> bool:
+        slot, leading = self.programs.slots[name], self.programs.leading[name]
+        if slot.literal is not None or slot.items is not None or any(kind in leading for _, kind in self.bound):
+            return True
+        return any(self.can_call(each, depth) for each in self.programs.givers[name] if each != within)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def calls(self, functions: Sequence[str], depth: int, after: Callable[[str], int]) -> int:
+        """Return the calls of some functions inside of ``depth`` others, with what follows a call of each."""
+        nodes = self.nodes
+        entries = {f"{name}(".encode(): nodes.seq(self._arguments(name, depth), after(name)) for name in functions}
+        return int(nodes.words(entries)) if entries else nodes.alt([])
+
+    def _arguments(self, function: str, depth: int) -> int:
+        """Return the arguments of a call, up to the bracket: by place, from some parameter on by name."""
+        return self._lazy(("arguments", function, depth), lambda: self._made_arguments(function, depth))
+
+    def _made_arguments(self, function: str, depth: int) -> int:
+        nodes, parameters = self.nodes, self.programs.functions[function][0]
+        found: dict[tuple[int, bool, bool], int] = {}
+
+        def rest(index: int, named: bool, first: bool) -> int:
+            """Return the parameters from one on: those after a name have names, too."""
+            if index == len(parameters):
+                return _text(nodes, ")")
+            key = (index, named, first)
+            if key not in found:
+                name, slot, is_needed = parameters[index]
+                comma, ways = "" if first else ", ", list[int]()
+                if self._has_value(slot, depth + 1, function):
+                    value = self.value(slot, depth + 1, function)
+                    named_value = [_text(nodes, f"{comma}{name}="), value, rest(index + 1, True, False)]
+                    ways.append(nodes.sequence(named_value))
+                    if not named:
+                        ways.append(nodes.sequence([_text(nodes, comma), value, rest(index + 1, False, False)]))
+                if not is_needed:
+                    ways.append(rest(index + 1, True, first))
+                found[key] = nodes.alt(ways)
+            return found[key]
+
+        return rest(0, False, True)
+
+    def value(self, slot: str, depth: int, within: str) -> int:
+        """Return the values for a slot in a call of the function ``within``, which is no value itself."""
+        but = within if within in self.programs.givers[slot] else ""  # others have one rule together
+        return self._lazy(("value", slot, depth, but), lambda: self._made_value(slot, depth, within))
+
+    def _made_value(self, name: str, depth: int, within: str) -> int:
+        programs, nodes = self.programs, self.nodes
+        slot, leading = programs.slots[name], programs.leading[name]
+        ways = [] if slot.literal is None else [_literal_node(nodes, slot.literal)]
+        ways += [nodes.seq(_text(nodes, each), self.path(kind, name)) for each, kind in self.bound if kind in leading]
+        givers = [each for each in programs.givers[name] if each != within and self.can_call(each, depth)]
+        ways.append(self.calls(givers, depth, lambda each: self.path(programs.functions[each][1], name)))
+        if slot.items is not None:
+            ways.append(self._list(slot.items, depth, within))
+        return int(nodes.alt(ways))
+
+    def _list(self, slot: str, depth: int, within: str) -> int:
+        """Return lists of values for a slot."""
+        nodes = self.nodes
+        if not self._has_value(slot, depth, within):
+            return _text(nodes, "[]")
+        value, end = self.value(slot, depth, within), _text(nodes, "]")
+
+        def more() -> int:
+            return int(nodes.alt([end, nodes.sequence([_text(nodes, ", "), value, following])]))
+
+        following = self._lazy(("items", value), more)
+        return int(nodes.seq(_text(nodes, "["), nodes.alt([end, nodes.seq(value, following)])))
 
     # -- paths -----------------------------------------------------------------------------------------------------
 
-    def _then(self, kind: str, calls: bool) -> Expression:
-        """Return what may follow a value of a type that is bound: its end, or a step and what may follow that."""
-        return self._steps(f"then {calls}", kind, partial(self._end, calls=calls), None)
-
-    def _path(self, kind: str, slot: str) -> Expression:
+    def path(self, kind: str, slot: str) -> int:
         """Return the paths from a value of a type to those that a slot takes; ``""``: to any."""
-        takes = self._programs.slots[slot].takes if slot else None
-        end = lambda kind: EMPTY_TEXT if takes is None or kind in takes else None  # noqa: E731
-        return self._steps(slot, kind, end, self._programs.leading[slot] if slot else None)
+        takes = self.programs.slots[slot].takes if slot else None
+        end = lambda kind: EPSILON if takes is None or kind in takes else None  # noqa: E731
+        return self.steps(("path", self.programs, slot), kind, end, self.programs.leading[slot] if slot else None)
 
-    def _steps(
-        self, slot: str, kind: str, end: Callable[[str], Expression | None], leading: frozenset[str] | None
-    ) -> Expression:
-        """Return the paths from a value of a type, as a rule.
+    def steps(
+        self, key: tuple[Any, ...], kind: str, end: Callable[[str], int | None], leading: frozenset[str] | None
+    ) -> int:
+        """Return the paths from a value of a type.
 
         Args:
-            slot: part of the rule's name.
+            key: names them, but for the type.
             kind: the type.
             end: returns what follows a path that ends at a type; None: it may not end there.
             leading: the types that lead to an end; None: all.
         """
-        name = f"path {kind} {slot}"
-        if name not in self._rules:
-            self._rules[name] = EMPTY_TEXT  # types may be recursive
-            ended = end(kind)
-            ways = [] if ended is None else [ended]
-            for key, inner in self._programs.types.get(kind, {}).items():
-                if leading is None or inner in leading:
-                    step = sequence(Literal("["), _INDEX, Literal("]")) if key == "[]" else _field(key)
-                    ways.append(sequence(step, self._steps(slot, inner, end, leading)))
-            self._rules[name] = Choice(tuple(ways))
-        return Reference(name)
+        return int(self.nodes.lazy((*key, kind), lambda: self._made_steps(key, kind, end, leading), EPSILON))
 
-    # -- values ----------------------------------------------------------------------------------------------------
+    def _made_steps(
+        self, key: tuple[Any, ...], kind: str, end: Callable[[str], int | None], leading: frozenset[str] | None
+    ) -> int:
+        nodes, ended = self.nodes, end(kind)
+        ways = [] if ended is None else [ended]
+        for name, inner in self.programs.types.get(kind, {}).items():
+            if leading is None or inner in leading:
+                after = self.steps(key, inner, end, leading)
+                if name == "[]":
+                    ways.append(nodes.seq(nodes.text(regex_term(nodes.terms, _INDEX, whole=True)), after))
+                else:
+                    ways.append(nodes.words({step.encode(): after for step in _steps(name)}))
+        return int(nodes.alt(ways))
 
-    def _call(self, function: str, depth: int) -> Expression | None:
-        """Return the calls of a function inside of ``depth`` others; None: there are none."""
-        if depth == self._programs.nested:
-            return None
-        return self._once(f"call {function} {depth}", lambda: self._made_call(function, depth))
-
-    def _value(self, slot: str, depth: int, within: str) -> Expression | None:
-        """Return the values for a slot in a call of the function ``within``, which is no value itself; None: there are
-        none."""
-        result = self._programs.functions[within][1]
-        but = within if result in self._programs.leading[slot] else ""  # others have one rule together
-        return self._once(f"value {slot} {depth} {but}", lambda: self._made_value(slot, depth, within))
-
-    def _once(self, rule: str, make: Callable[[], Expression | None]) -> Expression | None:
-        """Return what ``make`` returns as a rule, made once."""
-        if rule not in self._known:
-            made = make()
-            if made is not None:
-                self._rules[rule] = made
-            self._known[rule] = None if made is None else Reference(rule)
-        return self._known[rule]
-
-    def _made_call(self, function: str, depth: int) -> Expression | None:
-        """Return `_call`, not kept yet: the arguments by place, from some parameter on by name."""
-        parameters = self._programs.functions[function][0]
-        values = {name: self._value(slot, depth + 1, function) for name, slot, _ in parameters}
-        if any(values[name] is None for name, _, is_needed in parameters if is_needed):
-            return None
-        found: dict[tuple[int, bool, bool], Expression] = {}
-
-        def rest(index: int, named: bool, first: bool) -> Expression:
-            """Return the parameters from one on: those after a name have names, too."""
-            if index == len(parameters):
-                return Literal(")")
-            key = (index, named, first)
-            if key not in found:
-                name, _, is_needed = parameters[index]
-                value, comma, ways = values[name], "" if first else ", ", list[Expression]()
-                if value is not None:
-                    ways.append(sequence(Literal(f"{comma}{name}="), value, rest(index + 1, True, False)))
-                    if not named:
-                        ways.append(sequence(Literal(comma), value, rest(index + 1, False, False)))
-                if not is_needed:
-                    ways.append(rest(index + 1, True, first))
-                rule = f"arguments {function} {depth} {index} {named} {first}"
-                self._rules[rule] = choice(*ways)
-                found[key] = Reference(rule)
-            return found[key]
-
-        return sequence(Literal(f"{function}("), rest(0, False, True))
-
-    def _made_value(self, name: str, depth: int, within: str) -> Expression | None:
-        """Return `_value`, not kept yet: a literal, a bound name or a call with a path, or a list."""
-        programs, slot = self._programs, self._programs.slots[name]
-        leading = programs.leading[name]
-        ways = [] if slot.literal is None else [slot.literal]
-        ways += [sequence(Literal(each), self._path(kind, name)) for each, kind in self._bound if kind in leading]
-        for function, (_, result) in programs.functions.items():
-            if function != within and result in leading and (call := self._call(function, depth)) is not None:
-                ways.append(sequence(call, self._path(result, name)))
-        if slot.items is not None:
-            ways.append(self._list(slot.items, depth, within))
-        return choice(*ways) if ways else None
-
-    def _list(self, slot: str, depth: int, within: str) -> Expression:
-        """Return lists of values for a slot."""
-        value = self._value(slot, depth, within)
-        if not isinstance(value, Reference):
-            return Literal("[]")
-        more = f"items {value.name}"
-        self._rules[more] = choice(Literal("]"), sequence(Literal(", "), value, Reference(more)))
-        return sequence(Literal("["), choice(Literal("]"), sequence(value, Reference(more))))
+    def _lazy(self, key: tuple[Any, ...], make: Callable[[], int]) -> int:
+        """Return a node of these values, made when a text reaches it; it is not empty."""
+        return int(self.nodes.lazy((*key, self.programs, self.bound), make, EPSILON))
 
 
-def _field(name: str) -> Expression:
-    return choice(Literal(f".{name}"), Literal(f'["{name}"]'), Literal(f"['{name}']"))
+def _text(nodes: Nodes, text: str) -> int:
+    return int(nodes.literal(text.encode()))
+
+
+def _literal_node(nodes: Nodes, literal: Rules) -> int:
+    """Return a literal: one term if it is regular, of which masks know more than of rules."""
+    term = literal.term(nodes.terms)
+    return int(literal.build(nodes) if term is None else nodes.text(term))
+
+
+def _steps(field: str) -> tuple[str, ...]:
+    return f".{field}", f'["{field}"]', f"['{field}']"
 
 
 def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
@@ -374,14 +417,14 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
             for name, one in data["functions"].items()
         }
         slots = {
-            name: Slot(_literal(one["literal"], literals), frozenset(map(str, one["takes"])), one.get("items"))
+            name: Slot(one["literal"] and literals(one["literal"]), frozenset(map(str, one["takes"])), one.get("items"))
             for name, one in data["slots"].items()
         }
         types = {
             name: {key if key == "[]" else _identifier(key): str(kind) for key, kind in parts.items()}
             for name, parts in data["types"].items()
         }
-        constants = tuple((_literal(one, literals) or EMPTY_TEXT, str(kind)) for one, kind in data["constants"])
+        constants = tuple((literals(one), str(kind)) for one, kind in data["constants"])
         statements, nested = int(data["statements"]), int(data["nested"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise GrammarError(
@@ -392,7 +435,7 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
     if missing := {*used} - {*slots}:
         raise GrammarError(f"the definition of programs has no slot {min(missing)!r}", hint="add it to slots")
     made = Programs(text, functions, slots, types, constants, statements, nested)
-    if not functions or all(_Statement(made, (), 0, 0, False)._call(name, 0) is None for name in functions):
+    if not any(Values(Nodes(), made, ()).can_call(name, 0) for name in functions):
         raise GrammarError(
             "no function can be called first: each needs a value that only another call gives",
             hint="give its parameter a literal, or add a function without it",
@@ -404,18 +447,3 @@ def _identifier(name: Any) -> str:
     if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
         raise ValueError(f"{name!r} is no name")
     return name
-
-
-def _literal(grammar: Any, literals: Callable[[Any], Rules]) -> Expression | None:
-    if grammar is None:
-        return None
-    rules = literals(grammar)
-    if not rules.is_regular(Reference(rules.root)):
-        return Part(rules)
-
-    def build(terms: Terms) -> int:
-        term = rules.term(terms)
-        assert term is not None
-        return term
-
-    return Regular(("literal", rules.key), build)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .signatures import Function, Type
@@ -39,8 +40,13 @@ def module(functions: Mapping[str, Function]) -> str:
         overload = "    @overload\n" if len(fields) > 1 else ""
         for key, one in fields.items():
             parts.append(f'{overload}    def __getitem__(self, key: Literal["{key}"]) -> {annotation(one)}: ...')
-    parts += ["", *(f"def {_signature(function, 'Sequence[')}: ..." for function in functions.values()), ""]
-    return "\n".join(parts)
+    parts.append("")
+    for function in functions.values():
+        # mypy refuses any use of what returns None.
+        void = function.result.schema.get("type") == "null"
+        given = replace(function, result=Type({})) if void else function
+        parts.append(f"def {_signature(given, 'Sequence[')}: ...")
+    return "\n".join([*parts, ""])
 
 
 def _signature(function: Function, sequence: str) -> str:
