@@ -165,7 +165,9 @@ class _Image:
         if kind == TEXT:
             return self._text(self._way(args[0], start, end))
         if kind == LAZY:
-            return self._rule(("rule", node, start, end), lambda: self._between(nodes.expand(node), start, end))
+            key = ("image", self._spelling, self._start, "rule", node, start, end)
+            expand = lambda: self._between(nodes.expand(node), start, end)  # noqa: E731
+            return int(nodes.lazy(key, expand, node_kinds.EPSILON))  # not empty, as it leads to ``end``
         if kind == DYNAMIC:
             static, resolve, forbids = args
             assert forbids == SOME
@@ -207,10 +209,7 @@ class _Image:
                     ways.append(nodes.seq(one, self._copies(part, max(least - 1, 0), fewer, state, end)))
             return int(nodes.seq(loop, nodes.alt(ways)))
 
-        return self._rule(("copies", part, least, most, start, end), expand)
-
-    def _rule(self, key: tuple[Hashable, ...], expand: Callable[[], int]) -> int:
-        return int(self._nodes.lazy(("image", self._spelling, self._start, *key), expand))
+        return int(nodes.lazy(("image", self._spelling, self._start, part, least, most, start, end), expand))
 
     def _text(self, term: int) -> int:
         return int(self._nodes.text(term if self._spelling is None else self._spelling(self._terms, term)))

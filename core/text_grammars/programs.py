@@ -287,6 +287,7 @@ class Values:
         return self._lazy(("arguments", function, depth), lambda: self._made_arguments(function, depth))
 
     def _made_arguments(self, function: str, depth: int) -> int:
+        """Return `_arguments`, not kept yet."""
         nodes, parameters = self.nodes, self.programs.functions[function][0]
         found: dict[tuple[int, bool, bool], int] = {}
 
