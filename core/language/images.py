@@ -165,9 +165,9 @@ class _Image:
         if kind == TEXT:
             return self._text(self._way(args[0], start, end))
         if kind == LAZY:
-            key = ("image", self._spelling, self._start, "rule", node, start, end)
+            rule = ("image", self._spelling, self._start, "rule", node, start, end)
             expand = lambda: self._between(nodes.expand(node), start, end)  # noqa: E731
-            return int(nodes.lazy(key, expand, node_kinds.EPSILON))  # not empty, as it leads to ``end``
+            return int(nodes.lazy(rule, expand, node_kinds.EPSILON))  # not empty, as it leads to ``end``
         if kind == DYNAMIC:
             static, resolve, forbids = args
             assert forbids == SOME
