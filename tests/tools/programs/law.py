@@ -8,7 +8,9 @@ takes, each beginning has a completion, each budget that is enough ends in a who
 
 from __future__ import annotations
 
+import json
 import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -166,10 +168,37 @@ def program_tools(rng: random.Random) -> ToolSet:
     return ToolSet([program_tool(random_tools(rng), statements=5, nested=2)])
 
 
+def run_against_fakes(tools: list[Tool], count: int, vocabulary: Vocabulary, rng: random.Random) -> Counter[str]:
+    """Run random programs over fakes, which return examples of their results; return how many ended in which way.
+
+    Raises:
+        LawError: a program fails, but for an index or a field that a result does not have.
+    """
+
+    def fake(tool: Tool) -> Tool:
+        schema = tool.output_schema or {"enum": [None, 1, "x", {"id": 1}]}
+        values = [
+            json.loads(one.text) for one in Grammar.from_json_schema(schema).examples(8, seed=rng.randrange(2**31))
+        ]
+        return tool.changed(function=lambda **_: rng.choice(values))
+
+    faked = ToolSet([program_tool([fake(tool) for tool in tools], statements=5, nested=2)])
+    grammar = faked.grammar("program", tool_choice="required")
+    counts = Counter[str]()
+    for _ in range(count):
+        text = walk(grammar, vocabulary, rng, masks=0).decode()
+        (call,) = faked.parse(text, "program").tool_calls
+        result = faked.execute(call)
+        error = result.error or ""
+        if result.is_error and not any(kind in error for kind in ("IndexError", "KeyError", " has no ")):
+            raise LawError(f"{text!r}: {error}")
+        counts["ran" if not result.is_error else "missing index or field"] += 1
+    return counts
+
+
 def main(seconds: float) -> None:
     """Judge programs for some seconds."""
     import time
-    from collections import Counter
 
     begun, seed, counts = time.monotonic(), 0, Counter[str]()
     words = vocabulary()
@@ -183,6 +212,7 @@ def main(seconds: float) -> None:
                 if not grammar.matches(text):
                     raise LawError(f"{text!r} was written, and is not in the grammar")
                 counts["walks"] += 1
+            counts += run_against_fakes(random_tools(rng), 5, words, rng)
             for budget in sorted(rng.sample(range(8, 90), 6)):
                 text = generated(grammar, words, budget, rng)
                 if text is not None and not grammar.matches(text):

@@ -28,7 +28,7 @@ from toolgrammar.tools import Tool, ToolSet, program_tool
 from toolgrammar.tools.formats import format_names, get_format
 from toolgrammar.tools.programs.interpreter import Interpreter
 
-from .law import generated, program_tools, vocabulary, walk
+from .law import generated, program_tools, random_tools, run_against_fakes, vocabulary, walk
 from .typed import judge
 
 CustomerId = NewType("CustomerId", str)
@@ -220,6 +220,14 @@ def test_any_result_of_a_tool_ends_in_a_value_or_an_error_of_ours(seed: int) -> 
                 value = rng.choice(results)
         except (StopIteration, ToolCallError):
             pass
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_programs_run_against_typed_fakes(seed: int) -> None:
+    """Over tools that return values of their schemas, a program runs; at most a list is too short, or a field absent."""
+    rng = random.Random(seed)
+    counts = run_against_fakes(random_tools(rng), 12, vocabulary(), rng)
+    assert counts.total() == 12 and counts["ran"] > 0
 
 
 def test_ids_come_from_results_or_from_the_conversation() -> None:
