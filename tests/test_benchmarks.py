@@ -772,41 +772,18 @@ def test_schemas_of_packages(bench: Any, tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_kept_programs_are_well_typed_and_do_what_is_asked(bench: Any) -> None:
-    """The program of each own task is right, nothing done is wrong, and the grammar of typed programs has it."""
-    tasks, typed = bench("program_tasks"), bench("typed_programs")
+    """The program of each own task is right, nothing done is wrong, and the grammar of programs has it."""
+    from toolgrammar.core import Message
+    from toolgrammar.tools import ToolSet, program_tool
+
+    tasks, free = bench("program_tasks"), bench("free_programs")
     for number, task in enumerate(task for world in tasks.own() for task in world):
         world = task.begin()
-        value = typed.Interpreter(world.call, task.parameters).run(world.program)
-        assert world.is_right(typed.shown(value)) and not task.begin().is_right("")
+        value = free.Interpreter(world.call, task.parameters).run(world.program)
+        assert world.is_right(free.shown(value)) and not task.begin().is_right("")
         if number % 6 < 2:
-            grammar = typed.Typed(task.typed, task.request, copied=number % 2 == 1)
-            for line in world.program.splitlines():
-                assert grammar.next_statement().matches(f"{line}\n"), line
-                grammar.bind(f"{line}\n")
-
-
-@pytest.mark.parametrize(
-    ("statement", "is_typed"),
-    [
-        ('x = find_customer("Ada Park")\n', True),
-        ("cancel_order(orders_of(c.id)[-1].id)\n", True),
-        ('cancel_order(order="O-5512")\n', True),
-        ("return c.name\n", True),
-        ("cancel_order(c.id)\n", False),
-        ('cancel_order("O-1")\n', False),
-        ("cancel_order(d.id)\n", False),
-        ("return c.phone\n", False),
-        ("place_order(c.id)\n", False),
-        ("find_customer(3)\n", False),
-        ("open('x')\n", False),
-    ],
-)
-def test_typed_programs_have_no_ill_typed_statement(bench: Any, statement: str, is_typed: bool) -> None:
-    """Names are bound, fields exist, and an id is of its type: from a result, or from the words of the request."""
-    (task, *_), *_ = bench("program_tasks").own()
-    grammar = bench("typed_programs").Typed(task.typed, "Cancel O-5512 of Ada Park.")
-    assert not grammar.bind('c = find_customer(name="Ada Park")\n')
-    assert grammar.next_statement().matches(statement) == is_typed
+            tools = ToolSet([program_tool(task.tools)]).in_conversation([Message("user", task.request)])
+            assert tools.grammar("program").matches(f"```python\n{world.program.strip()}\n```"), world.program
 
 
 @pytest.mark.parametrize(
@@ -829,16 +806,16 @@ def test_typed_programs_have_no_ill_typed_statement(bench: Any, statement: str, 
 )
 def test_the_interpreter_of_programs_has_its_language_alone(bench: Any, text: str) -> None:
     """What is not in the language, and what fails or is without end, is the one error of programs."""
-    typed = bench("typed_programs")
-    with pytest.raises(typed.ProgramError):
-        typed.Interpreter(lambda name, arguments: arguments["a"], {"f": ["a"]}, most_calls=3).run(text)
+    free = bench("free_programs")
+    with pytest.raises(free.ProgramError):
+        free.Interpreter(lambda name, arguments: arguments["a"], {"f": ["a"]}, most_calls=3).run(text)
 
 
 def test_the_interpreter_of_programs_reads_what_models_write(bench: Any) -> None:
     """Loops, conditions, comprehensions, formatted texts and printing have Python's meaning."""
     text = "t = 0\nfor x in f(1):\n    if x['n'] > 1 and x.n != 3:\n        t += x.n\n"
     text += "print(f'{t:.1f}', max(x.n for x in f(1)), [x.n for x in f(a=1) if x.n < 3][-1])"
-    run = bench("typed_programs").Interpreter(lambda *_: [{"n": n} for n in (1, 2, 3, 4)], {"f": ["a"]}).run
+    run = bench("free_programs").Interpreter(lambda *_: [{"n": n} for n in (1, 2, 3, 4)], {"f": ["a"]}).run
     assert run(text) == "6.0 4 2" and run("return f(1)[0].n") == 1 and run("f(1)\nf(1)[1].n") == 2
 
 
@@ -869,7 +846,7 @@ def test_calls_and_programs_are_judged_alike(bench: Any) -> None:
     calls = [("find_customer", {"name": "Mia Lund"}), ("orders_of", {"customer": "C-902"})]
     calls += [("cancel_order", {"order": "O-5701"})]
     turns: list[Any] = [Message("assistant", tool_calls=(ToolCall("c", *call),)) for call in calls]
-    single = module.single(ScriptedModel([*turns, "Done."]), task)
+    single = module.WAYS[module.SINGLE](ScriptedModel([*turns, "Done."]), task)
     program = module.judged(task, "c = find_customer(name='Mia Lund')\ncancel_order(orders_of(c.id)[0].id)\n")
     wrong = module.judged(task, "cancel_order('O-5512')")
     failed = module.judged(task, "cancel_order('O-1')")
