@@ -70,7 +70,8 @@ def schema_from_typescript(
         files: the texts that this one may import, by their path from it or by module name.
 
     Raises:
-        The errors of `tools_from_typescript`; SchemaError also where ``name`` is needed and not given.
+        SchemaError: there is no declaration, or none of the name, or the name is needed and not given.
+        InvalidSchemaError, UnsupportedSchemaError, LimitError, MissingDependencyError: as for `tools_from_typescript`.
     """
     with _bounded():
         return _Text(text, files).schema(name)
