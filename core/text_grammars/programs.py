@@ -182,7 +182,7 @@ class _Next:
 
 
 class _Statement:
-    """One statement and what follows it; see `Programs.statement`.
+    """Maker of the nodes of a statement and the rest of the program; see `Programs.statement`.
 
     Its nodes are made when a text reaches them, and each names only the next ones, so that the work for a statement
     grows with the number of functions, not with its square.
@@ -277,7 +277,7 @@ class Values:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def calls(self, functions: Sequence[str], depth: int, after: Callable[[str], int]) -> int:
-        """Return the calls of some functions inside of ``depth`` others, with what follows a call of each."""
+        """Return the calls of some functions, nested in ``depth`` others; ``after`` gives the node behind each call."""
         nodes = self.nodes
         entries = {f"{name}(".encode(): nodes.seq(self._arguments(name, depth), after(name)) for name in functions}
         return int(nodes.words(entries)) if entries else nodes.alt([])
@@ -344,7 +344,7 @@ class Values:
     # -- paths -----------------------------------------------------------------------------------------------------
 
     def path(self, kind: str, slot: str) -> int:
-        """Return the paths from a value of a type to those that a slot takes; ``""``: to any."""
+        """Return the paths from a value of a type to values that a slot takes; the slot ``""`` takes any value."""
         takes = self.programs.slots[slot].takes if slot else None
         end = lambda kind: EPSILON if takes is None or kind in takes else None  # noqa: E731
         return self.steps(("path", self.programs, slot), kind, end, self.programs.leading[slot] if slot else None)

@@ -42,7 +42,7 @@ def module(functions: Mapping[str, Function]) -> str:
             parts.append(f'{overload}    def __getitem__(self, key: Literal["{key}"]) -> {annotation(one)}: ...')
     parts.append("")
     for function in functions.values():
-        # mypy refuses any use of what returns None.
+        # mypy refuses any use of the result of a function that returns None.
         void = function.result.schema.get("type") == "null"
         given = replace(function, result=Type({})) if void else function
         parts.append(f"def {_signature(given, 'Sequence[')}: ...")
