@@ -6,9 +6,10 @@ import glob
 import hashlib
 import hmac
 import json
+import mmap
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,7 +30,6 @@ MAX_BYTES = 64 << 20
 START = "0" * 64
 
 _HASH = ',"hash":"'
-_BLOCK = 1 << 16
 
 
 class Record:
@@ -132,15 +132,17 @@ class Record:
 
     def _find_head(self, file: IO[bytes]) -> int:
         """Read the last entry; return the number of bytes of a line that a killed process left, which are cut off."""
-        torn = _cut_torn(file)
-        line = _last_line(file)
+        line, whole = _last_line(file)
+        torn = file.seek(0, os.SEEK_END) - whole
+        if torn:
+            file.truncate(whole)
         if not line:
             parts = _parts(self.path)
             if not parts:
                 self._number, self._head = -1, START
                 return torn
             with open(parts[-1][1], "rb") as older:
-                line = _last_line(older)
+                line, _ = _last_line(older)
         entry, problem = _read(line, self._key)
         if entry is None:
             hint = "look at it with: toolgrammar record verify; begin another file"
@@ -274,33 +276,10 @@ def _parts(path: Path) -> list[tuple[int, Path]]:
     return sorted((int(number), each) for number, each in found if number.isascii() and number.isdigit())
 
 
-def _lines_back(file: IO[bytes]) -> Iterator[int]:
-    """Yield the places after line feeds, from the end of a file to its beginning, which is the last."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        begin = max(0, end - _BLOCK)
-        file.seek(begin)
-        block = file.read(end - begin)
-        at = block.rfind(b"\n")
-        while at >= 0:
-            yield begin + at + 1
-            at = block.rfind(b"\n", 0, at)
-        end = begin
-    yield 0
-
-
-def _cut_torn(file: IO[bytes]) -> int:
-    """Cut off an incomplete last line; return its length in bytes."""
-    whole = next(_lines_back(file))
-    torn = file.seek(0, os.SEEK_END) - whole
-    if torn:
-        file.truncate(whole)
-    return torn
-
-
-def _last_line(file: IO[bytes]) -> bytes:
-    """Return the last line of a file of whole lines; empty: there is none."""
-    places = _lines_back(file)
-    end, begin = next(places), next(places, 0)
-    file.seek(begin)
-    return file.read(end - begin)
+def _last_line(file: IO[bytes]) -> tuple[bytes, int]:
+    """Return the last line of a file that ends with a line feed (empty: there is none), and where it ends."""
+    if not file.seek(0, os.SEEK_END):  # an empty file cannot be mapped
+        return b"", 0
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        end = text.rfind(b"\n") + 1
+        return text[text.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end], end

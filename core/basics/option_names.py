@@ -11,69 +11,47 @@ from ..errors import UnknownOptionError
 #: Maximum number of names that an error lists; so many unknown ones are compared with the known.
 _SHOWN = 8
 
-_SHAPE = "output_type=..., a Pydantic class, another Python type or a JSON Schema"
-_TOKENS = "max_tokens=..."
-_STOP = "stop=[...]"
-
-#: Names of an option in other libraries: the option here, and the hint.
-_ELSEWHERE: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("regex", "pattern", "guided_regex"), ("grammar", "grammar=Grammar.from_regex(...)")),
-    **dict.fromkeys(("choices", "choice", "guided_choice"), ("output_type", 'output_type=["...", "..."]')),
-    **dict.fromkeys(
-        ("cfg", "ebnf", "gbnf", "guided_grammar", "lark"), ("grammar", "grammar=..., a Grammar or text in Lark or GBNF")
+#: By option here, and the hint to write it: its names in other libraries.
+_NAMES: Mapping[tuple[str, str], str] = {
+    ("grammar", "grammar=Grammar.from_regex(...)"): "regex pattern guided_regex",
+    ("output_type", 'output_type=["...", "..."]'): "choices choice guided_choice",
+    ("grammar", "grammar=..., a Grammar or text in Lark or GBNF"): "cfg ebnf gbnf guided_grammar lark",
+    ("output_type", "output_type=..., a Pydantic class, another Python type or a JSON Schema"): (
+        "format guided_json json_schema output_schema response_format response_model response_schema schema"
     ),
-    **dict.fromkeys(
-        (
-            *("format", "guided_json", "json_schema", "output_schema"),
-            *("response_format", "response_model", "response_schema", "schema"),
-        ),
-        ("output_type", _SHAPE),
+    ("max_tokens", "max_tokens=..."): (
+        "max_completion_tokens max_length max_new_tokens max_output_tokens n_predict num_predict"
     ),
-    **dict.fromkeys(
-        (
-            "max_completion_tokens",
-            "max_length",
-            "max_new_tokens",
-            "max_output_tokens",
-            "n_predict",
-            "num_predict",
-        ),
-        ("max_tokens", _TOKENS),
+    ("stop", "stop=[...]"): "stop_sequences stop_strings stop_words",
+    ("temperature", "temperature=...; 0 is greedy, more samples"): "do_sample",
+    ("repetition_penalty", "repetition_penalty=..."): "frequency_penalty presence_penalty repeat_penalty",
+    ("seed", "seed=..."): "random_seed random_state",
+    ("tools", "tools=[...]"): "functions",
+    ("tool_choice", "tool_choice=..."): "function_call",
+    ("logprobs", "logprobs=..., their number"): "top_logprobs",
+    ("tools", 'the conversation as the prompt: [{"role": "system", "content": ...}, ...]'): (
+        "messages system system_prompt"
     ),
-    **dict.fromkeys(("stop_sequences", "stop_strings", "stop_words"), ("stop", _STOP)),
-    "do_sample": ("temperature", "temperature=...; 0 is greedy, more samples"),
-    **dict.fromkeys(("frequency_penalty", "presence_penalty"), ("repetition_penalty", "repetition_penalty=...")),
-    "repeat_penalty": ("repetition_penalty", "repetition_penalty=..."),
-    **dict.fromkeys(("random_seed", "random_state"), ("seed", "seed=...")),
-    "functions": ("tools", "tools=[...]"),
-    "function_call": ("tool_choice", "tool_choice=..."),
-    "top_logprobs": ("logprobs", "logprobs=..., their number"),
-    **dict.fromkeys(
-        ("messages", "system", "system_prompt"),
-        ("tools", 'the conversation as the prompt: [{"role": "system", "content": ...}, ...]'),
+    ("tools", "model.stream(...)"): "stream",
+    ("tools", "model.generate_batch([prompt] * n)"): "n num_return_sequences",
+    ("tools", "model.generate_json(..., allow_cut=True)"): "allow_cut",
+    ("context_window", "context_window=..."): "n_ctx max_model_len max_seq_len num_ctx",
+    ("gpu_layers", "gpu_layers=..."): "n_gpu_layers num_gpu",
+    ("threads", "threads=..."): "n_threads num_thread num_threads",
+    ("thinking", "thinking=...; True, False, or a budget in tokens"): (
+        "enable_thinking reasoning reasoning_effort think thinking_budget"
     ),
-    "stream": ("tools", "model.stream(...)"),
-    **dict.fromkeys(("n", "num_return_sequences"), ("tools", "model.generate_batch([prompt] * n)")),
-    "allow_cut": ("tools", "model.generate_json(..., allow_cut=True)"),
-    **dict.fromkeys(("n_ctx", "max_model_len", "max_seq_len", "num_ctx"), ("context_window", "context_window=...")),
-    **dict.fromkeys(("n_gpu_layers", "num_gpu"), ("gpu_layers", "gpu_layers=...")),
-    **dict.fromkeys(("n_threads", "num_thread", "num_threads"), ("threads", "threads=...")),
-    **dict.fromkeys(
-        ("enable_thinking", "reasoning", "reasoning_effort", "think", "thinking_budget"),
-        ("thinking", "thinking=...; True, False, or a budget in tokens"),
+    ("api_key", 'api_key="env:NAME", for a model on a server'): "anthropic_api_key openai_api_key",
+    ("base_url", "base_url=..., for a model on a server"): (
+        "anthropic_api_url api_base azure_endpoint endpoint host openai_api_base"
     ),
-    **dict.fromkeys(
-        ("anthropic_api_key", "openai_api_key"),
-        ("api_key", 'api_key="env:NAME", for a model on a server'),
-    ),
-    **dict.fromkeys(
-        ("anthropic_api_url", "api_base", "azure_endpoint", "endpoint", "host", "openai_api_base"),
-        ("base_url", "base_url=..., for a model on a server"),
-    ),
-    **dict.fromkeys(("request_timeout", "timeout_s"), ("timeout", "timeout=..., in seconds")),
-    "torch_dtype": ("dtype", "dtype=..."),
-    "device_map": ("device", "device=..."),
+    ("timeout", "timeout=..., in seconds"): "request_timeout timeout_s",
+    ("dtype", "dtype=..."): "torch_dtype",
+    ("device", "device=..."): "device_map",
 }
+
+#: By name in other libraries: the option here, and the hint.
+_ELSEWHERE = {name: meant for meant, names in _NAMES.items() for name in names.split()}
 
 #: Names in other libraries of what has no option here, and why.
 _WITHOUT: Mapping[str, str] = {

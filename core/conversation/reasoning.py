@@ -22,7 +22,7 @@ class ReasoningMarkers:
     end: str = "</think>"
     after: str = ""
 
-    # Those of families; `KNOWN` has all, the most particular first.
+    # Those of families; `KNOWN` has all, in the order of their assignment: the most particular first.
     GPT_OSS: ClassVar[ReasoningMarkers]
     MISTRAL: ClassVar[ReasoningMarkers]
     COMMAND: ClassVar[ReasoningMarkers]
@@ -46,17 +46,7 @@ ReasoningMarkers.MINIMAX_M3 = ReasoningMarkers("<mm:think>", "</mm:think>")
 ReasoningMarkers.KIMI_K3 = ReasoningMarkers("<|open|>think<|sep|>", "<|close|>think<|sep|>")
 ReasoningMarkers.THINK = ReasoningMarkers()  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
 
-ReasoningMarkers.KNOWN = (
-    ReasoningMarkers.GPT_OSS,
-    ReasoningMarkers.MISTRAL,
-    ReasoningMarkers.COMMAND,
-    ReasoningMarkers.GEMMA,
-    ReasoningMarkers.APERTUS,
-    ReasoningMarkers.SEED,
-    ReasoningMarkers.MINIMAX_M3,
-    ReasoningMarkers.KIMI_K3,
-    ReasoningMarkers.THINK,
-)
+ReasoningMarkers.KNOWN = tuple(each for each in vars(ReasoningMarkers).values() if isinstance(each, ReasoningMarkers))
 
 
 class ReasoningSplitter:

@@ -116,12 +116,7 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """Return the trace as JSON data; fields without a value are left out of a token."""
         return {
-            "model": self.model,
-            "vocabulary_size": self.vocabulary_size,
-            "prompt_tokens": self.prompt_tokens,
-            "prompt_seconds": self.prompt_seconds,
-            "model_seconds": self.model_seconds,
-            "engine_seconds": self.engine_seconds,
+            **vars(self),
             "tokens": [_plain(token) for token in self.tokens],
             "problems": list(self.problems),
             "earlier": [trace.to_dict() for trace in self.earlier],

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Logits = npt.NDArray[np.float32]
     Work = Generator[Union["Item", "Forward", "Released"], Union[Logits, None], None]
+
+Sent = TypeVar("Sent")
 
 #: Minimum time in seconds between two checks, in long work, if a request is over.
 CHECK_SECONDS = 0.05
@@ -72,6 +74,15 @@ class ForwardLock:
             self._is_closed = True
 
 
+def sent(work: Generator[Sent, Logits | None, Any], logits: Logits | None) -> Sent | None:
+    """Send logits to a generation (None: to begin it, or if it asked for none); return its next item, or None at its
+    end."""
+    try:
+        return work.send(logits)
+    except StopIteration:
+        return None
+
+
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
     """Yield what a generation yields, and send it what is sent here; check at the pauses of long work (see `pauses`)
     whether the request is over.
@@ -103,10 +114,9 @@ def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -
     try:
         while True:
             with ended_by(check, account):
-                try:
-                    item = work.send(logits)
-                except StopIteration:
-                    return
+                item = sent(work, logits)
+            if item is None:
+                return
             logits = yield item
     finally:
         work.close()
@@ -147,11 +157,7 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
     session: Session | None = None
     logits: Logits | None = None
     try:
-        while True:
-            try:
-                item = work.send(logits)
-            except StopIteration:
-                return
+        while (item := sent(work, logits)) is not None:
             logits = None
             if isinstance(item, Forward):
                 begins = session is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -111,11 +112,8 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
     else:
         wrong = list(violations(value, rules))
     if wrong and mode.repair and not truncated and mode.grammar is None:
-        try:
+        with suppress(ToolGrammarError):
             meant = respelled_json(generation.text, rules)
-        except ToolGrammarError:
-            pass
-        else:
             if not list(violations(meant, rules)):
                 value, wrong = meant, []
     if not wrong and isinstance(mode.schema, LiveShape) and not mode.constrained_decoding:

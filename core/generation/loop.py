@@ -35,7 +35,7 @@ from .insertions import NamesRead
 from .pending_text import PendingText, forced_text
 from .reasoning import Reasoning, output_budget
 from .repetition import LoopGuard, close_value
-from .retokenise import Speller, mask_of, may_say, no_token, size_of
+from .retokenise import Speller, mask_of, may_say, size_of
 from .sampler import Sampler
 from .step_record import StepRecord
 from .token_sequence import Forward, TokenSequence, Unanswered
@@ -519,7 +519,10 @@ class Decoding:
         """
         allowed = np.flatnonzero(mask_of(matcher or self.matcher, self.backend.vocabulary))
         if len(allowed) == 0:
-            raise no_token("go on")
+            raise DecodingError(
+                "the vocabulary has no token with which the text could go on",
+                hint="the vocabulary must have a token for every single byte",
+            )
         return allowed
 
     def _choose(self, allowed: npt.NDArray[np.intp]) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:

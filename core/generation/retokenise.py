@@ -7,6 +7,7 @@ the beginning of `` true``. `Speller.settle` returns them.
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import numpy as np
 
 from ..basics.cached import cached_property
 from ..basics.recent_memo import memoised_if_short
-from ..errors import DecodingError
 from ..masks.bits import flags
+from ..masks.fewest_tokens import FewestTokens
+from ..masks.index_files import index_of
 from ..masks.promised import take
 
 if TYPE_CHECKING:
@@ -190,7 +192,7 @@ class Speller:
             return count, None
         among = {each[count] for each in spellings if len(each) > count}
         if splits_character:
-            ids_of, _ = self._vocabulary.derived(_ids_of)
+            ids_of = self._vocabulary.derived(_ids_of)
             among.update(ids_of[rest[:end]] for end in range(1, len(rest) + 1) if rest[:end] in ids_of)
         longer = self._longer(rest, following) if any(len(each) == count for each in spellings) else _NONE
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
@@ -235,7 +237,7 @@ class Speller:
         """Return the tokens that begin with ``head`` and a byte; and for each the token of its rest after ``head``, or
         -1."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
-        ids_of, _ = self._vocabulary.derived(_ids_of)
+        ids_of = self._vocabulary.derived(_ids_of)
         data = head + bytes((byte,))
         begin = bisect_left(ordered, data)
         end = bisect_left(ordered, _successor(data), begin)
@@ -330,30 +332,12 @@ def may_say(matcher: Matcher, data: bytes) -> bool:
 
 def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
     """Return ``data`` in as few tokens as possible."""
-    ids, longest = vocabulary.derived(_ids_of)
-    counts = [0] + [len(data) + 1] * len(data)  # fewest tokens up to each offset
-    sizes = [0] * (len(data) + 1)  # length of the last one of these
-    for end in range(1, len(data) + 1):
-        for size in range(1, min(longest, end) + 1):
-            if counts[end - size] + 1 < counts[end] and data[end - size : end] in ids:
-                counts[end], sizes[end] = counts[end - size] + 1, size
-    chosen: list[int] = []
-    end = len(data)
-    while end:
-        if not sizes[end]:
-            raise no_token("be completed")
-        chosen.append(ids[data[end - sizes[end] : end]])
-        end -= sizes[end]
-    return chosen[::-1]
+    return FewestTokens(index_of(vocabulary).trie, vocabulary.special).tokens((data,))
 
 
-def _ids_of(vocabulary: Vocabulary) -> tuple[dict[bytes, int], int]:
-    """Return the first token of each byte string, and the length of the longest; ask `Vocabulary.derived`."""
-    ids: dict[bytes, int] = {}
-    for token_id, data in enumerate(vocabulary.tokens):
-        if data:
-            ids.setdefault(data, token_id)
-    return ids, max(map(len, ids), default=0)
+def _ids_of(vocabulary: Vocabulary) -> dict[bytes, int]:
+    """Return the first token of each byte string; ask `Vocabulary.derived`."""
+    return {data: token_id for token_id, data in reversed(list(enumerate(vocabulary.tokens))) if data}
 
 
 def _sorted_tokens(vocabulary: Vocabulary) -> tuple[list[bytes], npt.NDArray[np.intp]]:
@@ -385,14 +369,10 @@ def mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
 
 def whole_characters(data: bytes) -> bytes:
     """Return ``data`` without an incomplete UTF-8 character at its end; empty if the rest is not UTF-8."""
-    for missing in range(min(4, len(data) + 1)):
-        head = data[: len(data) - missing]
-        try:
-            head.decode()
-        except UnicodeDecodeError:
-            continue
-        return head
-    return b""
+    try:
+        return data[: codecs.utf_8_decode(data)[1]]
+    except UnicodeDecodeError:
+        return b""
 
 
 def text_end(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
@@ -404,14 +384,6 @@ def text_end(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
 def size_of(vocabulary: Vocabulary, token_id: int) -> int:
     """Return the number of bytes of a token; a control token has none."""
     return len(vocabulary.tokens[token_id] or b"")
-
-
-def no_token(what: str) -> DecodingError:
-    """Return the error of a vocabulary that cannot write a text of the grammar."""
-    return DecodingError(
-        f"the vocabulary has no token with which the text could {what}",
-        hint="the vocabulary must have a token for every single byte",
-    )
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
@@ -137,7 +137,7 @@ class _Request:
             self.emit(outcome)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SchedulerCounters:
     """Counters of a scheduler.
 
@@ -186,8 +186,7 @@ class Scheduler:
         # Guards arrivals, requests that are away, and the thread.
         self._guard = shared_lock(self, "_guard", threading.Lock())
         self._thread: threading.Thread | None = None
-        self._passes = self._rows = self._tokens = self._most_rows = self._most_tokens = self._preempted = 0
-        self._handed_over = 0
+        self._counters = SchedulerCounters()  # without `running` and `waiting`
         self._process = os.getpid()
 
     @property
@@ -200,10 +199,7 @@ class Scheduler:
         with self._guard:
             requests = [*self._requests, *self._arrived, *self._away]
         running = sum(request.session is not None for request in requests)
-        return SchedulerCounters(
-            self._passes, self._rows, self._tokens, self._most_rows, self._most_tokens, self._preempted,
-            running, len(requests) - running, self._handed_over,
-        )  # fmt: skip
+        return replace(self._counters, running=running, waiting=len(requests) - running)
 
     def submit(self, works: Sequence[tuple[Work, Emit, threading.Event]]) -> None:
         """Run generations; return at once.
@@ -258,28 +254,25 @@ class Scheduler:
     def _step(self) -> None:
         """Run one forward pass for all sequences together, and advance the requests whose tokens it has read to the
         end. Requests that are over are dropped, and too long ones preempted, before it; a tree gets a pass of its own.
+
+        Raises:
+            ModelError: the model is closed.
         """
         self._requests = [request for request in self._requests if self._goes_on(request)]
         self._make_room()
         begin = time.perf_counter()
-        try:
-            with self._lock:
-                self._admit()
-                self._crop()
-                rows: list[tuple[_Request, Sequence[int]]] = []
-                results: list[Logits | Exception] = []
-                for request in self._running():
-                    if request.looks_ahead:
-                        rows.append((request, ()))
-                        results.append(self._look_ahead(request))
-                shared = self._share(PASS_TOKENS)
-                rows += shared
-                results += self._pass(shared)
-        except Exception as error:  # the model is closed
-            for request in self._requests:
-                request.end(error)
-            self._requests = []
-            return
+        with self._lock:
+            self._admit()
+            self._crop()
+            rows: list[tuple[_Request, Sequence[int]]] = []
+            results: list[Logits | Exception] = []
+            for request in self._running():
+                if request.looks_ahead:
+                    rows.append((request, ()))
+                    results.append(self._look_ahead(request))
+            shared = self._share(PASS_TOKENS)
+            rows += shared
+            results += self._pass(shared)
         seconds = time.perf_counter() - begin
         for (request, ids), result in zip(rows, results, strict=True):
             assert request.forward is not None
@@ -316,7 +309,7 @@ class Scheduler:
         with self._guard:
             self._requests.remove(request)
             self._away.append(request)
-            self._handed_over += 1
+            self._counters.handed_over += 1
             self._start()
 
     def _return(self, request: _Request, goes_on: bool) -> None:
@@ -354,7 +347,7 @@ class Scheduler:
             last = running.pop()
             total -= len(last.ids)
             last.release()
-            self._preempted += 1
+            self._counters.preempted += 1
 
     def _admit(self) -> None:
         """Open the sequences of waiting requests, in order, as far as the limits allow.
@@ -383,7 +376,7 @@ class Scheduler:
                 first.cached_tokens = request.session.cached_tokens
             running.append(request)
             total += len(request.ids)
-        self._most_tokens = max(self._most_tokens, total)
+        self._counters.most_tokens = max(self._counters.most_tokens, total)
 
     def _crop(self) -> None:
         """Shorten the sequences whose generations have replaced their last tokens."""
@@ -425,19 +418,20 @@ class Scheduler:
             logits = look_ahead(session, forward)
         except Exception as error:
             return error
-        self._passes += forward.passes
-        self._rows += forward.passes
-        self._tokens += len(forward.token_ids)
+        self._counters.passes += forward.passes
+        self._counters.rows += forward.passes
+        self._counters.tokens += len(forward.token_ids)
         return logits
 
     def _pass(self, rows: Sequence[tuple[_Request, list[int]]]) -> list[Logits | Exception]:
         """Run a forward pass; if it fails, one for each request, so that an error affects only its own request."""
         if not rows:
             return []
-        self._passes += 1
-        self._rows += len(rows)
-        self._tokens += sum(len(ids) for _, ids in rows)
-        self._most_rows = max(self._most_rows, len(rows))
+        counters = self._counters
+        counters.passes += 1
+        counters.rows += len(rows)
+        counters.tokens += sum(len(ids) for _, ids in rows)
+        counters.most_rows = max(counters.most_rows, len(rows))
         sessions: list[Any] = [(request.session, ids) for request, ids in rows]
         try:
             return list(self._backend.extend_many(sessions))

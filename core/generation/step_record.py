@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..conversation.events import TokenWritten
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 
+@dataclass(eq=False)
 class StepRecord:
     """Records accepted tokens.
 
@@ -36,45 +37,34 @@ class StepRecord:
         pending: the pending text after them.
         words: the words that are chosen as a whole.
         tracer: gets the tokens too; None: nobody asks for it.
-        names: reads the names in the answer; None: the prompt gains nothing.
+        names: reads the names in the answer (`Insertions`); None: the prompt gains nothing.
 
     Attributes:
         emitted: number of bytes in the steps so far.
         is_reasoning: the present tokens are reasoning.
         logprobs: the distribution at the position of the next token, if requested.
-        names: as given.
     """
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        params: GenerateParams,
-        sequence: TokenSequence,
-        pending: PendingText,
-        words: ExactChoice,
-        tracer: Tracer | None,
-        names: NamesRead | None,
-    ) -> None:
-        self._vocabulary = vocabulary
-        self._wanted = params.logprobs
-        self._sequence = sequence
-        self._pending = pending
-        self._words = words
-        self._tracer = tracer
-        self.names = names
-        self.emitted = 0
-        self.is_reasoning = False
-        self.logprobs: LogProbs | None = None
+    vocabulary: Vocabulary
+    params: GenerateParams
+    sequence: TokenSequence
+    pending: PendingText
+    words: ExactChoice
+    tracer: Tracer | None
+    names: NamesRead | None
+    emitted: int = 0
+    is_reasoning: bool = False
+    logprobs: LogProbs | None = None
 
     def observe(self, allowed: npt.NDArray[np.intp] | None, matcher: Matcher) -> Observation | None:
         """Record the log-probabilities at the current position, if requested; return the observation of a trace, or
         None."""
         if allowed is None:
             return None
-        logits = self._sequence.logits if len(allowed) > 1 else None
-        if self._wanted is not None and logits is not None:
+        logits = self.sequence.logits if len(allowed) > 1 else None
+        if self.params.logprobs is not None and logits is not None:
             self.logprobs = LogProbs(logits, allowed)
-        return None if self._tracer is None else self._tracer.observe(logits, allowed, matcher, self._pending.text)
+        return None if self.tracer is None else self.tracer.observe(logits, allowed, matcher, self.pending.text)
 
     def append(
         self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None
@@ -89,18 +79,18 @@ class StepRecord:
             seen: the observation of its position.
         """
         forced = how != "sampled"
-        word = None if how == "closed" else self._words.take_word()
+        word = None if how == "closed" else self.words.take_word()
         if word is not None:
             choices, how, forced = word.count, "sampled", False
             self.logprobs = LogProbs.of_whole(token_id, word.logprob)
             seen = replace(seen or Observation(choices), kept=word.mass)
-        elif seen is not None and self.emitted - self._pending.emitted < self._words.end:
+        elif seen is not None and self.emitted - self.pending.emitted < self.words.end:
             seen = replace(seen, kept=None)  # the choice of the word includes its end
-        if self._tracer is not None:
-            healed = sum(size_of(self._vocabulary, token) for token in self._pending.removed)
-            self._tracer.add(token_id, how, seen, reasoning=self.is_reasoning, healed=healed)
-        self._sequence.append(token_id, forced)
-        data = self._pending.wrote(self._vocabulary.tokens[token_id] or b"")
+        if self.tracer is not None:
+            healed = sum(size_of(self.vocabulary, token) for token in self.pending.removed)
+            self.tracer.add(token_id, how, seen, reasoning=self.is_reasoning, healed=healed)
+        self.sequence.append(token_id, forced)
+        data = self.pending.wrote(self.vocabulary.tokens[token_id] or b"")
         self.emitted += len(data)
         if self.names is not None and not self.is_reasoning:
             self.names.wrote(token_id, data)
@@ -112,7 +102,7 @@ class StepRecord:
 
     def _logprobs_of(self, token_id: int, how: How) -> tuple[float | None, tuple[tuple[int, float], ...]]:
         """Return the log-probability of the current token, and the likeliest tokens at its position."""
-        wanted = self._wanted
+        wanted = self.params.logprobs
         known, self.logprobs = self.logprobs, None
         if wanted is None:
             return None, ()
@@ -122,6 +112,6 @@ class StepRecord:
 
     def write_emitted(self) -> None:
         """At the end of a generation, record tokens for bytes that were emitted and whose tokens were taken back."""
-        if self._sequence.token_ids and self._pending.emitted:
-            self.appended(self._pending.unwritten())
-        self._pending.text = b""
+        if self.sequence.token_ids and self.pending.emitted:
+            self.appended(self.pending.unwritten())
+        self.pending.text = b""

@@ -50,42 +50,36 @@ class Unanswered(Exception):
     """The driver sent None for logits: the generation ended while it waited."""
 
 
+@dataclass(eq=False)
 class TokenSequence:
     """Prompt and output of one generation, and the part that the model has read.
 
     Args:
-        prompt: at least one token.
+        prompt: at least one token; `replace_prompt` replaces it.
         size: number of tokens of the vocabulary.
         sampler: receives each token, for the repetition penalty.
         tracer: receives each forward pass, and each token that is taken back; None: no trace.
         is_over: the `Forward.is_over` of all requests.
 
     Attributes:
-        prompt: the argument.
         token_ids: the output, without the end-of-text token.
         logits: after the last token that the model has read; None before the first forward pass.
         forward_passes: number of forward passes.
         cached_tokens: number of tokens of the first prompt that were reused from a cache.
     """
 
-    def __init__(
-        self,
-        prompt: Sequence[int],
-        size: int,
-        sampler: Sampler,
-        tracer: Tracer | None,
-        is_over: Callable[[], bool],
-    ) -> None:
-        self.prompt = prompt
+    prompt: Sequence[int]
+    size: int
+    sampler: Sampler
+    tracer: Tracer | None
+    is_over: Callable[[], bool]
+
+    def __post_init__(self) -> None:
         self.token_ids: list[int] = []
         self.logits: npt.NDArray[np.float32] | None = None
         self.forward_passes = 0
         self.cached_tokens = 0
-        self._size = size
-        self._sampler = sampler
-        self._tracer = tracer
-        self._is_over = is_over
-        self._unread = list(prompt)
+        self._unread = list(self.prompt)
         self._read: list[int] = []
         self._kept: int | None = None  # of the tokens that were read, those that the sequence still has; None: all
         self._healed = 0  # number of tokens at the end of the prompt that the output replaces
@@ -113,8 +107,8 @@ class TokenSequence:
         """Remove the last token of the output, which the model has not read."""
         self._remove_unread(self.token_ids.pop())
         self._replaces_choice = not self._forced.pop()
-        if self._tracer is not None:
-            self._tracer.take_back()
+        if self.tracer is not None:
+            self.tracer.take_back()
 
     def shorten_prompt(self, token_id: int) -> None:
         """Remove the last token of the prompt, which the model has not read."""
@@ -128,11 +122,11 @@ class TokenSequence:
 
     def _remove_unread(self, token_id: int) -> None:
         self._unread.pop()
-        self._sampler.forget((token_id,))
+        self.sampler.forget((token_id,))
 
     def _add_unread(self, token_id: int) -> None:
         self._unread.append(token_id)
-        self._sampler.saw((token_id,))
+        self.sampler.saw((token_id,))
 
     def replace_prompt(self, prompt: Sequence[int]) -> None:
         """Replace the prompt by one with the same end; the output is kept.
@@ -141,10 +135,10 @@ class TokenSequence:
         """
         if list(prompt) == list(self.prompt):
             return
-        self._sampler.forget(self.prompt[: len(self.prompt) - self._healed])
+        self.sampler.forget(self.prompt[: len(self.prompt) - self._healed])
         self.prompt = prompt
         begin = prompt[: len(prompt) - self._healed]
-        self._sampler.saw(begin)
+        self.sampler.saw(begin)
         ids = [*begin, *self.token_ids]
         kept = min(common_prefix(self._read, ids), len(ids) - 1)
         self._unread = ids[kept:]
@@ -160,7 +154,7 @@ class TokenSequence:
         """
         # All tokens may be read: if a token was taken back, and no other appended.
         if self.logits is None or self._unread:
-            forward = Forward(tuple(self._unread), self._is_over, kept=self._kept)
+            forward = Forward(tuple(self._unread), self.is_over, kept=self._kept)
             self._read[len(self._read) if self._kept is None else self._kept :] = self._unread
             self._unread, self._kept = [], None
             self.forward_passes += 1
@@ -169,11 +163,11 @@ class TokenSequence:
                 raise Unanswered
             if self.forward_passes == 1:
                 self.cached_tokens = min(forward.cached_tokens, len(self.prompt))
-            if self._tracer is not None:
-                self._tracer.forward(forward.seconds, self.forward_passes == 1)
-            if logits.shape != (self._size,):
+            if self.tracer is not None:
+                self.tracer.forward(forward.seconds, self.forward_passes == 1)
+            if logits.shape != (self.size,):
                 raise DecodingError(
-                    f"the model gave logits of shape {logits.shape} for {self._size} tokens",
+                    f"the model gave logits of shape {logits.shape} for {self.size} tokens",
                     hint="use the vocabulary of this very model",
                 )
             self.logits = logits
@@ -186,13 +180,13 @@ class TokenSequence:
             Unanswered: the generation is over.
             DecodingError: the logits have another shape.
         """
-        forward = Forward(token_ids, self._is_over, parents)
+        forward = Forward(token_ids, self.is_over, parents)
         logits = yield forward
         if logits is None:
             raise Unanswered
         self.forward_passes += forward.passes
-        if self._tracer is not None:
-            self._tracer.forward(forward.seconds, False)
-        if logits.shape != (len(token_ids), self._size):
+        if self.tracer is not None:
+            self.tracer.forward(forward.seconds, False)
+        if logits.shape != (len(token_ids), self.size):
             raise DecodingError(f"the model gave logits of shape {logits.shape} for a tree of {len(token_ids)} tokens")
         return logits

@@ -20,7 +20,7 @@ from ..conversation.trace import ForbiddenToken, How, TokenRole, Trace, TracedTo
 from ..json import resolve_local, unescape
 from .call_places import CallPlaces
 from .json_places import JsonPlaces
-from .logprobs import log_mass
+from .logprobs import log_mass, log_softmax
 from .retokenise import common_prefix, may_say
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Observation:
     """A mask and the model's probabilities, before a token is accepted.
 
     Attributes:
-        allowed: number of allowed tokens.
+        allowed: number of allowed tokens; None if no mask was computed.
         probabilities: the probabilities of all tokens; None if the model was not asked.
         removed: the sum of the probabilities of the forbidden tokens.
         forbidden: the likeliest forbidden tokens.
@@ -63,7 +63,7 @@ class Observation:
         kept: log-probability of the allowed tokens; None if the model was not asked.
     """
 
-    allowed: int
+    allowed: int | None
     probabilities: npt.NDArray[np.float64] | None = None
     removed: float | None = None
     forbidden: tuple[ForbiddenToken, ...] = ()
@@ -149,8 +149,9 @@ class Tracer:
             return Observation(len(allowed), kept=kept)
         begin = time.perf_counter()
         seen = Observation(len(allowed), expected=self._expected(allowed, held), kept=kept)
-        probabilities = None if logits is None else _softmax(logits)
-        if probabilities is not None:
+        known = None if logits is None else np.where(np.isnan(logits), -np.inf, logits)  # NaN: probability 0
+        if known is not None and np.isfinite(known.max()):
+            probabilities = np.exp(log_softmax(known))
             rest = probabilities.copy()
             rest[allowed] = 0.0
             forbidden = self._likeliest(rest, matcher, held)
@@ -170,31 +171,38 @@ class Tracer:
         """
         self._before += healed
         data = self.vocabulary.tokens[token_id]
+        control = self._name(token_id) if data is None else ""
         engine = self._engine_seconds + time.perf_counter() - self._resumed
-        token = TracedToken(
-            token_id,
-            "",
-            self._name(token_id) if data is None else "",
-            how,
-            role="reasoning" if reasoning else "text",
-            model_seconds=self.model_seconds - self._told[0],
-            engine_seconds=engine - self._told[1],
-        )
+        model_seconds, engine_seconds = self.model_seconds - self._told[0], engine - self._told[1]
         self._told = (self.model_seconds, engine)
-        if seen is not None:
-            probability = None if seen.probabilities is None else float(seen.probabilities[token_id])
-            token = replace(
-                token,
-                allowed=seen.allowed,
-                probability=probability,
-                removed=seen.removed,
-                forbidden=seen.forbidden,
-                expected=seen.expected,
-            )
-        kept = seen.kept if seen is not None and how == "sampled" else None
         taken, self._taken = self._taken, None
-        if taken is not None:
-            token, kept = _joined(taken, token), taken.kept
+        if taken is not None:  # the model made its choice there: the facts are those of that position
+            first, kept = taken.token, taken.kept
+            token = replace(
+                first,
+                token_id=token_id,
+                control=control,
+                instead_of=first.instead_of or taken.chosen,
+                model_seconds=first.model_seconds + model_seconds,
+                engine_seconds=first.engine_seconds + engine_seconds,
+            )
+        else:
+            seen = seen or Observation(None)
+            kept = seen.kept if how == "sampled" else None
+            token = TracedToken(
+                token_id,
+                "",
+                control,
+                how,
+                seen.allowed,
+                None if seen.probabilities is None else float(seen.probabilities[token_id]),
+                seen.removed,
+                seen.forbidden,
+                seen.expected,
+                role="reasoning" if reasoning else "text",
+                model_seconds=model_seconds,
+                engine_seconds=engine_seconds,
+            )
         text = (data or b"").decode("utf-8", "replace")
         self._records.append(_Record(token, data or b"", text if how == "sampled" else None, kept))
 
@@ -327,25 +335,6 @@ class Tracer:
         elif counts[_CONTROL]:
             words += ", or a control token"
         return words.removeprefix(", or ")
-
-
-def _joined(taken: _Record, token: TracedToken) -> TracedToken:
-    """Return a token that replaces a token that was taken back (``taken``), with the facts of that one's position: the
-    model made its choice there. The times of both are added."""
-    first = taken.token
-    return replace(
-        token,
-        how=first.how,
-        allowed=first.allowed,
-        probability=first.probability,
-        removed=first.removed,
-        forbidden=first.forbidden,
-        expected=first.expected,
-        instead_of=first.instead_of or taken.chosen,
-        role=first.role,
-        model_seconds=token.model_seconds + first.model_seconds,
-        engine_seconds=token.engine_seconds + first.engine_seconds,
-    )
 
 
 class _Finder:
@@ -501,18 +490,6 @@ def _ranges(characters: Collection[str]) -> str:
 
 def _quoted(text: str) -> str:
     return f"`{text}`"
-
-
-def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
-    """Return the probabilities of logits; None if they are undefined. NaN counts as probability 0."""
-    wide = logits.astype(np.float64)
-    wide[np.isnan(wide)] = -np.inf
-    best = wide.max()
-    if not np.isfinite(best):
-        return None
-    weights = np.exp(wide - best)
-    whole: npt.NDArray[np.float64] = weights / weights.sum()
-    return whole
 
 
 def _control_names(vocabulary: Vocabulary) -> Mapping[int, str]:

@@ -68,10 +68,9 @@ def _incomplete(value: Any, shape: Any, steps: list[str]) -> Any:
         return [part(index, item, kind) for index, (item, kind) in enumerate(zip(value, kinds, strict=True))]
     fields = _fields(shape)
     if fields is None:
-        of_values = (
-            typing.get_args(shape)[1:2] if _is_subclass(typing.get_origin(shape), Mapping) else ()
-        )  # dict[str, X]
-        return {name: part(name, item, (*of_values, Any)[0]) for name, item in value.items()}
+        is_map = _is_subclass(typing.get_origin(shape), Mapping)
+        kind = (*typing.get_args(shape)[1:2], Any)[0] if is_map else Any  # X of dict[str, X]
+        return {name: part(name, item, kind) for name, item in value.items()}
     members = {fields[name][0]: part(name, item, fields[name][1]) for name, item in value.items() if name in fields}
     return members if _is_typed_dict(shape) else _partial_class(shape)(**members)
 
@@ -111,12 +110,9 @@ def _can_be(value: Any, shape: Any) -> bool:
         return shape is Any or _is_subclass(typing.get_origin(shape) or shape, (list, tuple, Set))
     if fields is None:
         return shape is Any or _is_subclass(typing.get_origin(shape) or shape, Mapping)
-    tags = {name: typing.get_args(_plain(kind)) for name, (_, kind) in fields.items() if _is_literal(_plain(kind))}
+    plain = {name: _plain(kind) for name, (_, kind) in fields.items()}
+    tags = {name: typing.get_args(kind) for name, kind in plain.items() if typing.get_origin(kind) is Literal}
     return set(value) <= set(fields) and all(value[name] in tag for name, tag in tags.items() if name in value)
-
-
-def _is_literal(shape: Any) -> bool:
-    return typing.get_origin(shape) is Literal
 
 
 def _is_subclass(shape: Any, kind: Any) -> bool:

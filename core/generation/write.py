@@ -14,7 +14,7 @@ from ..conversation.events import Generation, TokenWritten
 from ..errors import BudgetError
 from ..grammar import Grammar
 from .deadline import Deadline
-from .driver import Item, Released
+from .driver import Released, sent
 from .insertions import NamesRead
 from .json_output import check_text
 from .loop import Decoding
@@ -78,18 +78,14 @@ class Writer:
             reasoning=("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after),
             marked=plan.marked,
         )
-        logits = None
         has_read = False
         tells_tokens = plan.params.trace or plan.params.logprobs is not None
         tokens: list[TokenWritten] = []
         begin = last_logged = monotonic()
         written = 0
+        logits = None
         with closing(decoding.steps()) as steps:
-            while True:
-                try:
-                    step = steps.send(logits)
-                except StopIteration:
-                    break
+            while (step := sent(steps, logits)) is not None:
                 logits = None
                 if isinstance(step, Forward):
                     with nullcontext() if has_read else self._warm_beside(decoding.matcher.constraint):
@@ -239,11 +235,7 @@ def silently(work: Work) -> Generator[Forward | Released, Logits | None, Generat
     whole: Generation | None = None
     logits = None
     with closing(work):
-        while True:
-            try:
-                item: Item | Forward | Released = work.send(logits)
-            except StopIteration:
-                break
+        while (item := sent(work, logits)) is not None:
             logits = None
             if isinstance(item, (Forward, Released)):
                 logits = yield item
