@@ -8,7 +8,7 @@ import pytest
 
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.models import jinja
+from toolgrammar.core.models import jinja, sandbox
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.template_shape import message_shape
 
@@ -154,12 +154,12 @@ def test_a_refusal_names_the_message() -> None:
 )
 def test_work_is_bounded(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loops, powers, widths and growing texts end with an error, before they take memory."""
-    monkeypatch.setattr(jinja, "MAX_ROUNDS", 10_000)
+    monkeypatch.setattr(sandbox, "MAX_ROUNDS", 10_000)
     tracemalloc.start()
     try:
         with pytest.raises(Exception, match="template"):
             jinja.compile_template(source).render()
-        assert tracemalloc.get_traced_memory()[1] < 10 * jinja.MAX_TEXT
+        assert tracemalloc.get_traced_memory()[1] < 10 * sandbox.MAX_TEXT
     finally:
         tracemalloc.stop()
 

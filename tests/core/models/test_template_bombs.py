@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from toolgrammar.core.models import jinja
+from toolgrammar.core.models import jinja, sandbox
 
 from ...shares import share
 
@@ -86,7 +86,7 @@ def bomb(source: random.Random) -> str:
 def outcome(source: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """Render a template under small bounds; return the name of its error, or ""."""
     for name, bound in BOUNDS.items():
-        monkeypatch.setattr(jinja, name, bound)
+        monkeypatch.setattr(sandbox, name, bound)
     tracemalloc.start()
     try:
         jinja.compile_template.__wrapped__(source).render()
@@ -95,7 +95,7 @@ def outcome(source: str, monkeypatch: pytest.MonkeyPatch) -> str:
     finally:
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 120 * jinja.MAX_TEXT, source[:500]  # other threads of the tests allocate, too
+        assert peak < 120 * sandbox.MAX_TEXT, source[:500]  # other threads of the tests allocate, too
     return ""
 
 
