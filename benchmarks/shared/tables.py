@@ -70,7 +70,11 @@ def machine_first(result: Result, shown: str, head: str) -> str:
 # -- masks ---------------------------------------------------------------------------------------------------------
 
 
-@shows("maskbench", "maskbench_order", "maskbench_all", "maskbench_all_order", "maskbench_peers", whole=True)
+#: Results of `maskbench`: of its sample, of all its schemas, of all peers, and of the schemas of packages.
+MASKBENCH = ("maskbench", "maskbench_all", "maskbench_peers", "maskbench_packages")
+
+
+@shows(*MASKBENCH, *(f"{name}_order" for name in MASKBENCH), "maskbench_32k", "maskbench_262k", "xgrammar", whole=True)
 def masks(result: Result) -> str:
     """MaskBench: times of all engines, the same on the schemas that all of them take, and verdicts."""
     engines: Mapping[str, Any] = result["engines"]
@@ -85,13 +89,14 @@ def masks(result: Result) -> str:
     kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
     order = "any order" if result["order"] == "any" else "the schema's order"
     spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
+    words = f" {result['vocabulary']:,} tokens;" if "vocabulary" in result else ""
     reading = ", without the time to read the clock" if result.get("without_clock") else ""
     block = result.get("block", 1)
     at_work = f"each engine gets {block:,} schemas at a time" if block > 1 else "one process wake-up for each schema"
     parts = [
         f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds,"
         f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
-        f"{spacing} {where(result)}.",
+        f"{words}{spacing} {where(result)}.",
         table(("", *SHARES), rows),
     ]
     common = {name: each for name, found in engines.items() if (each := found.get("common")) and each[kinds[0][0]]}

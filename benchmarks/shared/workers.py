@@ -180,7 +180,7 @@ def installed(names: str) -> list[str]:
     """Return the peers that are installed, of some names between commas; says which are not."""
     found = []
     for name in filter(None, names.split(",")):
-        if importlib.util.find_spec(name.replace("-", "_")) is None:
+        if importlib.util.find_spec(name.removesuffix("-strict").replace("-", "_")) is None:
             print(f"{name} is not installed: pip install 'toolgrammar[bench]'", file=sys.stderr)
         else:
             found.append(name)
