@@ -34,7 +34,6 @@ SHAPES: tuple[TemplateFormat, ...] = (
 
 _PROBED = "probe_alpha"  # the tool of the turn ``one``, whose arguments are {"word": "Qaz7", "count": 31}
 
-_MARKER = re.compile(r"\s*(<[^<>]+>|\[[A-Z_/]+\]|[\w:]+(?=\[))")
 _ID = "\U000f0e1d"  # stands for the id of a call in the turns: a character for private use
 
 
@@ -247,9 +246,8 @@ def with_markup(
         wire = replace(wire, ids=wire.ids or r"[A-Za-z0-9_\-]{1,40}")
     if base.triggers:
         return wire
-    skips = re.findall(r"<[^<>$]+>|[\[\],;]", begin + separator + finish + call.rpartition("$args")[2])
     opener = call.partition("{" if "$quoted" in call else "$")[0].strip()
-    wire = replace(_with_trigger(wire), skips=tuple(dict.fromkeys(skips)), openers=(opener,) if opener else ())
+    wire = replace(_with_trigger(wire), skips=tuple(dict.fromkeys(wire.around)), openers=(opener,) if opener else ())
     if "$quoted" in call:  # name and arguments are members of one object
         key = re.search(r'"(\w+)":\s*\$quoted', call)
         arguments = re.search(r'"(\w+)":\s*\$args', call)
@@ -262,13 +260,10 @@ def with_markup(
 
 def _with_trigger(wire: TemplateFormat) -> TemplateFormat:
     """Return the format with the beginning of its calls as the trigger: a marker, a bracket, or a line."""
-    start = (wire.begin + wire.call.partition("$")[0]).lstrip()
-    marker = _MARKER.match(start)
-    if marker is not None:
-        return replace(wire, triggers=(marker[1],))
-    if start[:1] in ("", "{", "["):  # any text may contain it: it counts only at the beginning of a turn
+    marker = wire.first_marker
+    if not marker:  # any text may contain what they begin with: it counts only at the beginning of a turn
         return replace(wire, triggers=((wire.begin + wire.call).lstrip()[:1],), anchored=True, prose=False)
-    return replace(wire, triggers=(start.split("\n")[0],))
+    return replace(wire, triggers=(marker,))
 
 
 def _pattern(markup: str) -> str:

@@ -43,6 +43,10 @@ class NestedCalls(TemplateFormat):
         """The templates of a call and of its parts."""
         return (*super()._templates, self.mark)
 
+    def with_shown_markers(self) -> NestedCalls:
+        """Return the format itself: the mark before each tag hides what its markup shows."""
+        return self
+
     @cached_property
     def arguments(self) -> NestedTags:
         """Markup of the elements, for the lowering of schemas."""

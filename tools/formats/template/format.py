@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+from typing_extensions import Self
+
 from toolgrammar.core.basics import Whitespace
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
@@ -32,6 +34,12 @@ from .parser import Syntax, TemplateParser, without_space
 WORD = r"[A-Za-z0-9_.\-]+"
 
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
+#: A marker at the beginning of markup: a tag, a word in brackets, or a word before a bracket.
+_MARKER = re.compile(r"<[^<>]+>|\[[A-Z_/]+\]|[\w:]+(?=\[)")
+#: A tag, or a sign of a list of calls.
+_AROUND = re.compile(r"<[^<>$]+>|[\[\],;]")
+#: A marker that looks like a control token.
+_CONTROL_TOKEN = re.compile(r"<\|[^<>|\s]+\|?>|<[^<>|\s]+\|>|<｜[^<>｜]+｜>|\[[A-Z_/]{3,}\]")
 
 
 def quoted(text: str) -> str:
@@ -96,7 +104,7 @@ class TemplateFormat(WireFormat):
 
     name: str
     call: str
-    triggers: tuple[str, ...]
+    triggers: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     begin: str = ""
     separator: str = ""
@@ -156,15 +164,41 @@ class TemplateFormat(WireFormat):
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         vocabulary = frozenset(special)
-        written: tuple[str, ...] = (self.begin, self.separator, self.finish, self.text_start, self.text_end)
-        written += (self.unthought, self.prose_start, self.prose_end)
-        # Every second piece is the markup between two holes.
-        written += tuple(piece for template in self._templates for piece in _HOLE.split(template)[::2])
         # A marker that is text in the family's own vocabulary may be a control token in this one.
-        written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
+        thinking = () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
+        written = (*self._markup, *thinking)
         more = {token for token in vocabulary if len(token) > 2 and any(token in text for text in written)}
         markers = tuple(sorted({*self.special, *more}))
         return replace(self, special=markers, as_text=tuple(token for token in markers if token not in vocabulary))
+
+    def with_shown_markers(self) -> Self:
+        """Return the format with the markers that its markup shows: in ``special`` those that look like control tokens
+        (``<|x|>``, ``<｜x｜>``, ``[X]``), in ``skips`` those around calls, in ``triggers``, if it is empty, the first.
+        """
+        shown = (token for text in self._markup for token in _CONTROL_TOKEN.findall(text))
+        special, skips = (tuple(dict.fromkeys(each)) for each in ((*shown, *self.special), (*self.skips, *self.around)))
+        return replace(self, special=special, skips=skips, triggers=self.triggers or (self.first_marker,))
+
+    @property
+    def around(self) -> list[str]:
+        """The tags, brackets and separators around calls."""
+        return _AROUND.findall(self.begin + self.separator + self.finish + self.call.rpartition("$args")[2])
+
+    @property
+    def _markup(self) -> tuple[str, ...]:
+        """All markup of a turn, but that around reasoning."""
+        around = (self.begin, self.separator, self.finish, *self._around_text, self.unthought)
+        # Every second piece is the markup between two holes.
+        return (*around, *(piece for template in self._templates for piece in _HOLE.split(template)[::2]))
+
+    @property
+    def first_marker(self) -> str:
+        """The marker that calls begin with, or else their first line; empty if that is JSON, as any text may begin."""
+        start = (self.begin + _HOLE.split(self.call)[0]).lstrip()
+        marker = _MARKER.match(start)
+        if marker is not None:
+            return marker.group()
+        return "" if start[:1] in ("{", "[") else start.split("\n")[0]
 
     @property
     def call_markers(self) -> tuple[str, ...]:
