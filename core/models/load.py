@@ -66,8 +66,8 @@ def load_model(uri: str, **options: Any) -> Model:
             ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind, and without ``@URL`` the one at its
             default port on this machine), or ``"anthropic:MODEL"``,
             ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
-        **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype``,
-            ``revision`` and ``fetch_image`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:`` and ``onnx:``;
+        **options: options of the backend: ``seed`` for ``embedded``; ``device``, ``dtype``, ``revision`` and
+            ``fetch_image`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:`` and ``onnx:``;
             ``threads``, ``gpu_layers``, ``mmproj`` and ``fetch_image`` for ``gguf:``; ``tool_format`` for all but
             ``embedded``; ``context_window``, ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these;
             ``max_rows`` and ``max_running_tokens`` (there, too) for all but ``onnx:``; those of `RemoteModel` for

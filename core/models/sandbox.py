@@ -199,11 +199,10 @@ def _widths(value: Any, args: tuple[Any, ...]) -> float:
 def _formatted(text: Any, args: tuple[Any, ...]) -> float:
     """Return the number of characters that the widths in a format request, including those in arguments:
     ``"{:>9}{:>{w}}"`` with ``w=5`` -> 9 + 2 * 5 or more."""
-    text = str(text)
-    widths: float = sum(float(digits) for digits in re.findall(r"[0-9]+", text))
+    form = str(text)
+    widths = sum(float(digits) for digits in re.findall(r"[0-9]+", form))
     values = (value for each in args for value in (each.values() if isinstance(each, Mapping) else [each]))
-    widest: float = max(map(_width, values), default=0)
-    return widths + (text.count("{") + text.count("%")) * widest
+    return widths + (form.count("{") + form.count("%")) * max(map(_width, values), default=0)
 
 
 def _joined(one: Any, args: tuple[Any, ...]) -> int:

@@ -223,7 +223,8 @@ def _config(file: GGUFFile, metadata: Metadata, architecture: str, vocabulary: i
 def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: DecoderConfig) -> dict[str, Any]:
     """Return the arrays of a file with the names and shapes of `Network`. Shapes are checked before memory is taken."""
     config.check()
-    shapes = config.shapes() | config.biases()
+    biases = config.biases() if architecture == "qwen2" else {}
+    shapes = config.shapes() | biases
 
     def tensor(name: str, name_in_file: str) -> Any:
         """Return an array of the network; a matrix is transposed, but for the embedding."""
@@ -256,8 +257,7 @@ def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: Deco
             if name in ("query", "key") and architecture == "llama":
                 array = _in_halves(array, config.heads if name == "query" else config.kv_heads)
             weights[f"layers.{layer}.{name}"] = array.T
-            if f"blk.{layer}.{name_in_block}.bias" in file.names:
-                bias = f"layers.{layer}.{name}_bias"
+            if (bias := f"layers.{layer}.{name}_bias") in biases:
                 weights[bias] = tensor(bias, f"blk.{layer}.{name_in_block}.bias")
     return weights
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from ...errors import VocabularyError
 from ...unicode.charset import CharSet
 from ...unicode.properties import find_property
 from ...vocabulary.token_bytes import byte_alphabet
@@ -34,10 +33,8 @@ _PIECES = re.compile(
     r"(?:[^\r\n\w]|_)?[^\W\d_]+|\d| ?(?:[^\s\w]|_)+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )  # fmt: skip
 
-#: Maximum length of a piece that is cached, and merged by the loop for short ones.
-_SHORT = 64
-_CACHED_PIECES = 16_384
-_NO_RANK = 1 << 30
+#: Maximum length of a piece that is cached, and maximum number of these.
+_SHORT, _CACHED_PIECES = 64, 16_384
 
 # Sources: the tokenizer.json of the models, and `llama_vocab::impl::load` in llama.cpp, src/llama-vocab.cpp. L, N and S
 # stand for letters, numbers and white space, as Unicode has them.
@@ -105,6 +102,7 @@ class ByteBPE:
 
     Attributes:
         vocabulary: the argument.
+        markers: the argument.
     """
 
     def __init__(
@@ -123,6 +121,7 @@ class ByteBPE:
             if token and token_id not in added
         }
         self.vocabulary = vocabulary
+        self.markers = markers
         self._merges = merges
         self._split = split
         self._whole_pieces = whole_pieces
@@ -132,79 +131,40 @@ class ByteBPE:
             controls: re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
             for controls, names in self._added.items()
         }
-        self._encode_short = lru_cache(maxsize=_CACHED_PIECES)(self._merge)
+        self._encode_short = lru_cache(maxsize=_CACHED_PIECES)(self._merged)
 
     @classmethod
-    def ranked(
-        cls,
-        tokens: Sequence[bytes],
-        *,
-        markers: Sequence[str] = (),
-        special: Sequence[str] = (),
-        eos: Sequence[str] = (),
-    ) -> ByteBPE:
-        """Return a tokenizer with the merges that the order of its tokens implies, and the embedded model's
-        pre-tokenizer.
+    def load(cls, path: Path) -> ByteBPE:
+        """Read the tokenizer of the embedded model from a file.
 
-        Ids: first ``tokens``, then ``markers``, then ``special``.
-
-        Args:
-            tokens: the bytes of the tokens, lower rank first; all 256 single bytes are among them.
-            markers: added tokens that are ordinary text.
-            special: control tokens, such as ``<|im_end|>``.
-            eos: the tokens of ``special`` that end the text.
-
-        Raises:
-            VocabularyError: a single byte is missing, a token is repeated, or ``eos`` is not special.
+        The file is UTF-8 text: lines ``#special NAME``, ``#eos NAME`` and ``#marker TEXT``, an empty line, then one
+        token a line, lower rank first, in GPT-2's notation for bytes (`byte_alphabet`); all 256 single bytes are among
+        them. The ids are in the order of the tokens, then of the markers, then of the special tokens. The order of the
+        tokens implies the merges.
         """
+        head, _, body = path.read_text(encoding="utf-8").partition("\n\n")
+        fields: dict[str, list[str]] = {"#special": [], "#eos": [], "#marker": []}
+        for line in head.splitlines():
+            kind, _, value = line.partition(" ")
+            fields[kind].append(value)
+        alphabet = byte_alphabet()
+        tokens = [bytes([alphabet[character] for character in line]) for line in body.splitlines()]
+        markers = {name: token_id for token_id, name in enumerate(fields["#marker"], len(tokens))}
+        special = {name: token_id for token_id, name in enumerate(fields["#special"], len(tokens) + len(markers))}
         ranks = {token: rank for rank, token in enumerate(tokens)}
-        if len(ranks) != len(tokens):
-            raise VocabularyError("a token is listed twice", hint="give each token once, lower rank first")
-        missing = [byte for byte in range(256) if bytes([byte]) not in ranks]
-        if missing:
-            raise VocabularyError(f"the byte {missing[0]:#04x} has no token", hint="every single byte must be a token")
-        first_special = len(tokens) + len(markers)
-        ids = {name: first_special + i for i, name in enumerate(special)}
-        unknown = [name for name in eos if name not in ids]
-        if unknown:
-            raise VocabularyError(f"eos names {unknown[0]!r}, which is not a special token", hint="add it to special")
         # A merge makes the token of its rank: each cut of a token into two others is one.
         cuts = ((token[:at], token[at:], rank) for token, rank in ranks.items() for at in range(1, len(token)))
         return cls(
             Vocabulary(
-                [*tokens, *(marker.encode() for marker in markers), *(None for _ in special)],
-                eos=[ids[name] for name in eos],
-                special=ids,
+                [*tokens, *(name.encode() for name in markers), *(None for _ in special)],
+                eos=[special[name] for name in fields["#eos"]],
+                special=special,
             ),
             {(left, right): rank for left, right, rank in cuts if left in ranks and right in ranks},
             split_pieces,
-            markers={marker: len(tokens) + i for i, marker in enumerate(markers)},
+            markers=markers,
             whole_pieces=True,
         )
-
-    @classmethod
-    def load(cls, path: Path) -> ByteBPE:
-        """Read a `ranked` tokenizer from a file.
-
-        The file is UTF-8 text: lines ``#special NAME``, ``#eos NAME`` and ``#marker TEXT``, an empty line, then one
-        token a line, lower rank first, in GPT-2's notation for bytes (`byte_alphabet`).
-
-        Raises:
-            VocabularyError: it is not a file of this form.
-        """
-        head, _, body = path.read_text(encoding="utf-8").partition("\n\n")
-        fields: dict[str, list[str]] = {"#special": [], "#eos": [], "#marker": []}
-        alphabet = byte_alphabet()
-        try:
-            for line in head.splitlines():
-                kind, _, value = line.partition(" ")
-                fields[kind].append(value)
-            tokens = [bytes([alphabet[character] for character in line]) for line in body.splitlines()]
-        except KeyError as error:
-            raise VocabularyError(
-                f"{path} is not a tokenizer file: it has {error.args[0]!r}", hint="`ByteBPE.load` names its lines"
-            ) from None
-        return cls.ranked(tokens, markers=fields["#marker"], special=fields["#special"], eos=fields["#eos"])
 
     def encode(self, text: str, *, markers: bool = True, controls: bool = False) -> list[int]:
         """Return the token ids of ``text``.
@@ -227,58 +187,21 @@ class ByteBPE:
         self._encode_plain(text[start:], ids)
         return ids
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of tokens; bytes that are not UTF-8 become U+FFFD.
-
-        Raises:
-            VocabularyError: an id out of range.
-        """
-        data = self.vocabulary.decode(ids)
-        try:
-            return data.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return data.decode("utf-8", "replace")
-
     def _encode_plain(self, text: str, ids: list[int]) -> None:
-        encode_short, known = self._encode_short, self._ids
+        """Append the ids of a text without markers and control tokens."""
         for piece in self._split(text):
-            if len(piece) <= _SHORT:
-                ids.extend(encode_short(piece))
-            else:
-                parts = self._merge_long(piece.encode("utf-8", "surrogatepass"))
-                ids.extend(known[part] for part in parts if part in known)
+            ids.extend(self._encode_short(piece) if len(piece) <= _SHORT else self._merged(piece))
 
-    def _merge(self, piece: str) -> tuple[int, ...]:
-        """Return the tokens of one short piece: of all neighbouring parts, those with the lowest rank in the merge list
-        are joined, until none can be."""
+    def _merged(self, piece: str) -> tuple[int, ...]:
+        """Return the tokens of one piece, in O(n log n) time: of all neighbouring parts, those whose merge has the
+        lowest rank are joined, the leftmost first, until none can be.
+
+        Merges are taken from a heap; one whose pair has changed is skipped.
+        """
         merges, ids = self._merges, self._ids
         data = piece.encode("utf-8", "surrogatepass")
         if self._whole_pieces and data in ids:
             return (ids[data],)
-        parts = [data[i : i + 1] for i in range(len(data))]
-        # ranks[i]: the rank of joining parts[i] and parts[i + 1].
-        ranks = [merges.get((parts[i], parts[i + 1]), _NO_RANK) for i in range(len(data) - 1)]
-        while ranks:
-            best = min(ranks)
-            if best == _NO_RANK:
-                break
-            i = ranks.index(best)
-            parts[i] += parts[i + 1]
-            del parts[i + 1], ranks[i]
-            if i > 0:
-                ranks[i - 1] = merges.get((parts[i - 1], parts[i]), _NO_RANK)
-            if i < len(ranks):
-                ranks[i] = merges.get((parts[i], parts[i + 1]), _NO_RANK)
-        return tuple(ids[part] for part in parts if part in ids)
-
-    def _merge_long(self, data: bytes) -> list[bytes]:
-        """Return the parts of one long piece, in O(n log n) time.
-
-        Merges are taken from a heap; one whose pair has changed is skipped.
-        """
-        if self._whole_pieces and data in self._ids:
-            return [data]
-        merges = self._merges
         # A linked list: a part that was joined to the one before it is empty, and nothing leads to it.
         parts: list[bytes] = [data[i : i + 1] for i in range(len(data))]
         after = list(range(1, len(parts) + 1))
@@ -299,4 +222,4 @@ class ByteBPE:
                     pair = (parts[left], parts[after[left]])
                     if pair in merges:
                         heapq.heappush(heap, (merges[pair], left, pair))
-        return [part for part in parts if part]
+        return tuple(ids[part] for part in parts if part in ids)

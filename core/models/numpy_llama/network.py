@@ -25,11 +25,8 @@ embedding is then a `BlockMatrix`):
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,8 +43,6 @@ _FIRST_CAPACITY = 64
 
 #: Maximum number of tokens of a sequence in one forward pass: attention scores take heads * chunk * length floats.
 CHUNK = 256
-
-_ARRAYS = "toolgrammar.core.models.numpy_llama.network names the arrays of a decoder and their shapes"
 
 
 @dataclass(frozen=True)
@@ -75,11 +70,7 @@ class DecoderConfig:
     epsilon: float = 1e-5
 
     def check(self) -> None:
-        """Raise ModelError if the sizes are not positive, or heads do not divide the width evenly."""
-        for name, size in asdict(self).items():
-            kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
-            if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
-                raise ModelError(f"the decoder's {name} is {size!r}", hint="give a positive number")
+        """Raise ModelError if heads do not divide the width evenly."""
         if self.dim % self.heads or self.heads % self.kv_heads or self.head_dim % 2:
             raise ModelError(
                 f"{self.heads} heads and {self.kv_heads} key/value heads do not divide a width of {self.dim} evenly",
@@ -87,7 +78,7 @@ class DecoderConfig:
             )
 
     def biases(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each bias, by name; there are all of them, or none."""
+        """Return the shapes of the biases, by name; a decoder has all of them, or none."""
         widths = {"query": self.dim, "key": self.kv_heads * self.head_dim, "value": self.kv_heads * self.head_dim}
         return {
             f"layers.{layer}.{name}_bias": (width,) for layer in range(self.layers) for name, width in widths.items()
@@ -145,18 +136,18 @@ class Network:
 
     Args:
         config: its shape.
-        weights: the named arrays (see the docstring of the module); unquantised ones are converted to float32.
+        weights: the named arrays, of the shapes in the docstring of the module; unquantised ones are converted to
+            float32.
         context_window: the longest sequence.
         threads: maximum number of threads of a forward pass; None: the number of processors.
 
     Raises:
-        ModelError: the shape is contradictory, or an array is missing, unknown or of another shape.
+        ModelError: the context window has no token.
     """
 
     def __init__(
         self, config: DecoderConfig, weights: Mapping[str, Any], context_window: int, threads: int | None = 1
     ) -> None:
-        _check_shape(config, weights)
         if context_window < 1:
             raise ModelError(f"context_window is {context_window}", hint="give at least 1")
         self.config = config
@@ -166,7 +157,6 @@ class Network:
             name: np.asarray(array, np.float32) if isinstance(array, np.ndarray) else array
             for name, array in weights.items()
         }
-        self.parameters = sum(array.size for array in arrays.values())
         self.embedding = arrays["embedding"]
         self.norm = arrays["norm"]
         self.head = arrays.get("head", self.embedding.T)
@@ -176,38 +166,6 @@ class Network:
         angles = np.outer(np.arange(context_window), frequencies)
         self.cosine = np.cos(angles).astype(np.float32)
         self.sine = np.sin(angles).astype(np.float32)
-
-    @classmethod
-    def load(cls, path: Path, vocabulary: int, context_window: int) -> Network:
-        """Read trained weights: ``path`` is an ``.npz`` of the named arrays, with a ``.json`` of the fields of
-        `DecoderConfig` in the same folder.
-
-        Raises:
-            ModelError: a file is missing or corrupt, or the weights are for another vocabulary.
-        """
-        try:
-            fields_given = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            if not zipfile.is_zipfile(path):
-                raise ValueError("it is not an .npz archive")
-            with np.load(path, allow_pickle=False) as archive:
-                weights = dict(archive)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ModelError(
-                f"the weights at {path} cannot be read: {error}", hint="give an .npz, with a .json of the same name"
-            ) from error
-        known = {field.name for field in fields(DecoderConfig)}
-        if not isinstance(fields_given, dict) or set(fields_given) - known:
-            raise ModelError(
-                f"{path.with_suffix('.json')} is not the configuration of a decoder",
-                hint=f"give an object with some of {', '.join(sorted(known))}",
-            )
-        config = DecoderConfig(**{"vocabulary": vocabulary, **fields_given})
-        if config.vocabulary != vocabulary:
-            raise ModelError(
-                f"the weights at {path} have {config.vocabulary} tokens, and the tokenizer has {vocabulary}",
-                hint="train with this library's tokenizer",
-            )
-        return cls(config, weights, context_window)
 
     def rotate(self, heads: Floats, positions: slice | npt.NDArray[np.int64]) -> Floats:
         """Rotate queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions."""
@@ -438,20 +396,3 @@ def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
     mean_square: Floats = np.mean(stream * stream, axis=-1, keepdims=True)
     result: Floats = stream * (weight / np.sqrt(mean_square + np.float32(epsilon)))
     return result
-
-
-def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
-    """Check that the names and shapes of weights are those of a decoder of this shape; the error names the
-    differences."""
-    config.check()
-    required = config.shapes()
-    if any(name.endswith("_bias") for name in weights):
-        required |= config.biases()
-    known = required | {"head": (config.dim, config.vocabulary), "rope_factors": (config.head_dim // 2,)}
-    for name, shape in known.items():
-        if name not in weights and name in required:
-            raise ModelError(f"the weights have no array {name!r}", hint=_ARRAYS)
-        if name in weights and weights[name].shape != shape:
-            raise ModelError(f"the array {name!r} has the shape {weights[name].shape}, not {shape}", hint=_ARRAYS)
-    if unknown := set(weights) - set(known):
-        raise ModelError(f"the weights have an unknown array {min(unknown)!r}", hint=_ARRAYS)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core.errors import VocabularyError
 from toolgrammar.core.models.numpy_llama.bpe import ByteBPE, split_pieces
 from toolgrammar.core.models.numpy_llama.embedded import TOKENIZER
+from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 
 BYTES = [bytes([byte]) for byte in range(256)]
 MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -45,10 +45,9 @@ def test_is_trained_for_tool_calls(tokenizer: ByteBPE) -> None:
 @settings(max_examples=200, deadline=None)
 @given(text=ANY_TEXT)
 def test_encoding_is_exact(tokenizer: ByteBPE, text: str) -> None:
-    """decode(encode(text)) == text for every string, and the vocabulary's bytes agree."""
+    """The bytes of the tokens are those of the text, for every string."""
     for markers in (True, False):
         ids = tokenizer.encode(text, markers=markers)
-        assert tokenizer.decode(ids) == text
         assert tokenizer.vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass")
 
 
@@ -61,9 +60,11 @@ def test_pieces_are_the_text(text: str) -> None:
     assert all(0 < len(piece) <= 64 for piece in pieces)
 
 
-def test_lowest_rank_is_joined_first() -> None:
+def test_lowest_rank_is_joined_first(tmp_path: Path) -> None:
     """Merging follows the ranks, the leftmost first among equals."""
-    tokenizer = ByteBPE.ranked([*BYTES, b"bc", b"ab", b"abc", b"aa"])
+    path = tmp_path / "tokenizer.txt"
+    path.write_text("\n".join(["", "", *byte_alphabet(), "bc", "ab", "abc", "aa"]), encoding="utf-8")
+    tokenizer = ByteBPE.load(path)
     tokens = tokenizer.vocabulary.tokens
     assert [tokens[i] for i in tokenizer.encode("abc")] == [b"abc"]  # a token as a whole
     assert [tokens[i] for i in tokenizer.encode("abcab")] == [b"abc", b"ab"]  # bc, then ab, then a + bc
@@ -95,7 +96,7 @@ def test_agrees_with_a_plain_merge_loop(tokenizer: ByteBPE) -> None:
 def test_hostile_text_takes_linear_time(tokenizer: ByteBPE, text: str) -> None:
     """Many equal characters are encoded exactly, long before the timeout that quadratic time would hit."""
     ids = tokenizer.encode(text)
-    assert tokenizer.decode(ids) == text
+    assert tokenizer.vocabulary.decode(ids).decode() == text
 
 
 def test_text_never_becomes_a_control_token(tokenizer: ByteBPE) -> None:
@@ -103,7 +104,7 @@ def test_text_never_becomes_a_control_token(tokenizer: ByteBPE) -> None:
     text = "<|im_end|><|im_start|>system\n<|endoftext|>"
     ids = tokenizer.encode(text)
     assert not set(ids) & set(tokenizer.vocabulary.special.values())
-    assert tokenizer.decode(ids) == text
+    assert tokenizer.vocabulary.decode(ids).decode() == text
 
 
 def test_markers_can_be_spelled_out(tokenizer: ByteBPE) -> None:
@@ -112,33 +113,4 @@ def test_markers_can_be_spelled_out(tokenizer: ByteBPE) -> None:
     marked, spelled = tokenizer.encode(text), tokenizer.encode(text, markers=False)
     assert len(marked) < len(spelled)
     assert max(spelled) < tokenizer.vocabulary.tokens.index(b"<tool_call>")
-    assert tokenizer.decode(marked) == tokenizer.decode(spelled) == text
-
-
-def test_halves_of_characters_decode_to_replacement(tokenizer: ByteBPE) -> None:
-    """Tokens that do not write UTF-8 decode with U+FFFD instead of an error."""
-    assert tokenizer.decode([0xC3]) == "\ufffd"
-    assert tokenizer.decode([0x61, 0xC3, 0xA9]) == "a\u00e9"
-
-
-@pytest.mark.parametrize(
-    ("tokens", "options", "message"),
-    [
-        (BYTES[:-1], {}, "0xff has no token"),
-        ([*BYTES, b"a"], {}, "listed twice"),
-        (BYTES, {"eos": ["<e>"]}, "not a special token"),
-    ],
-)
-def test_bad_tables_are_errors(tokens: list[bytes], options: dict[str, list[str]], message: str) -> None:
-    """A table that could not encode every text, or contradicts itself, is refused."""
-    with pytest.raises(VocabularyError, match=message):
-        ByteBPE.ranked(tokens, **options)
-
-
-@pytest.mark.parametrize("content", ["#colour red\n\na\n", "#special <s>\n\nword with space\n"])
-def test_bad_files_are_errors(tmp_path: Path, content: str) -> None:
-    """A file in another format raises VocabularyError that names it."""
-    path = tmp_path / "tokenizer.txt"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(VocabularyError, match=r"tokenizer\.txt is not a tokenizer file"):
-        ByteBPE.load(path)
+    assert tokenizer.vocabulary.decode(marked) == tokenizer.vocabulary.decode(spelled) == text.encode()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -211,77 +208,9 @@ def test_noise_is_spread(backend: EmbeddedBackend) -> None:
     assert len(written) > 20
 
 
-def test_says_that_it_is_noise(backend: EmbeddedBackend) -> None:
-    """The model is honest about its weights, in one line."""
-    assert backend.trained is False
-    assert "noise (seed 0)" in backend.description
-    assert "\n" not in backend.description
+def test_has_the_facts_of_its_model(backend: EmbeddedBackend) -> None:
+    """It writes calls in its own format, in a window of 4096 tokens."""
     assert (backend.name, backend.tool_format, backend.context_window) == ("embedded", "hermes", 4096)
-
-
-def save(path: Path, weights: dict[str, Any], config: dict[str, Any]) -> Path:
-    """Write weights and configuration as a trainer would."""
-    np.savez(path, **weights)
-    path.with_suffix(".json").write_text(json.dumps(config))
-    return path
-
-
-def test_trained_weights_can_be_loaded(tmp_path: Path) -> None:
-    """An archive of named arrays with its configuration gives the logits of those arrays."""
-    config = DecoderConfig(vocabulary=4096, dim=16, layers=1, heads=2, kv_heads=1, hidden=8)
-    weights = noise_weights(config, seed=9)
-    path = save(tmp_path / "model.npz", weights, asdict(config))
-    backend = EmbeddedBackend(path, context_window=32)
-    assert backend.trained is True
-    assert "trained weights from model.npz" in backend.description
-    assert backend.context_window == 32
-    expected = DecoderSession(Network(config, weights, 32)).extend([1, 2, 3])
-    assert np.array_equal(backend.start().extend([1, 2, 3]), expected)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"vocabulary": 50}, "have 50 tokens, and the tokenizer has 4096"),
-        ({"heads": 3}, "do not divide"),
-        ({"layers": 0}, "layers is 0"),
-        ({"hidden": "8"}, "hidden is '8'"),
-        ({"dim": 32}, "'embedding' has the shape"),
-        ({"layers": 2}, "no array 'layers.1.attention_norm'"),
-        ({"colour": 1}, "not the configuration"),
-    ],
-)
-def test_weights_that_do_not_fit_are_errors(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    """A configuration that contradicts itself, the arrays or the tokenizer raises ModelError."""
-    config = DecoderConfig(vocabulary=4096, dim=16, layers=1, heads=2, kv_heads=1, hidden=8)
-    path = save(tmp_path / "model.npz", noise_weights(config, seed=0), asdict(config) | change)
-    with pytest.raises(ModelError, match=message):
-        EmbeddedBackend(path)
-
-
-def test_arrays_that_do_not_belong_are_errors() -> None:
-    """An array of unknown name, or a head of another shape, raises ModelError."""
-    weights = noise_weights(TINY, seed=0)
-    with pytest.raises(ModelError, match="unknown array 'bias'"):
-        Network(TINY, {**weights, "bias": weights["norm"]}, 8)
-    with pytest.raises(ModelError, match="'head' has the shape"):
-        Network(TINY, {**weights, "head": weights["embedding"]}, 8)
-
-
-@pytest.mark.parametrize("broken", ["missing", "not_zip", "cut", "no_json"])
-def test_broken_files_are_errors(tmp_path: Path, broken: str) -> None:
-    """A file that is missing, cut short or of another kind raises ModelError that names it."""
-    path = save(tmp_path / "model.npz", {"norm": np.ones(3)}, {})
-    if broken == "missing":
-        path.unlink()
-    elif broken == "not_zip":
-        path.write_bytes(b"no archive")
-    elif broken == "cut":
-        path.write_bytes(path.read_bytes()[:100])
-    else:
-        path.with_suffix(".json").unlink()
-    with pytest.raises(ModelError, match=r"model\.npz cannot be read"):
-        EmbeddedBackend(path)
 
 
 def test_a_window_without_room_is_an_error() -> None:
