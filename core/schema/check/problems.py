@@ -19,7 +19,7 @@ from ...errors import (
     ToolGrammarError,
     UnsupportedSchemaError,
 )
-from ...language.least_text import MAX_LEAST_TEXT, too_long
+from ...language.least_text import MAX_LEAST_TEXT
 from ..keywords.any_value import are_of_different_types
 from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
@@ -31,7 +31,7 @@ from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..read.resolve import Document
-from .vast import LeastSizes, MostParts
+from .vast import MostParts
 
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
@@ -148,9 +148,6 @@ class _Pass:
         self.has_common = False
         self.refused: list[Problem] = []  # keywords of the checked subschema that cannot be enforced
         # Values may be too long for any model, as counts and references multiply: see `run`.
-        self.not_leaves: list[Located] = []
-        self.with_parts: list[Located] = []  # subschemas whose values have members or items (see `needs_parts`)
-        self.repeats = 1.0  # an upper bound of the number of times that a value repeats one part
         self.most_parts = 1.0  # the product of all counts: no value needs more parts, but for references
         self.references = 0
 
@@ -170,42 +167,10 @@ class _Pass:
         document.has_common = self.has_common
         if can_expand:
             self._expand()
-        if self.with_parts and not self.found:
-            if self.references:
-                self._count_references()
-            if self.repeats * self.entries > FEW_PARTS:
-                self._note_too_long()
         bound = self.most_parts * PER_REFERENCE ** min(self.references, MANY_REFERENCES)
         if can_expand and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
             document.may_be_vast = MostParts(document, self.failing).of(document.root) > FEW_PARTS
         return self.found
-
-    def _count_references(self) -> None:
-        """Raise ``repeats`` for parts that each value needs and that are nothing but references.
-
-        A part that is a reference is not counted where it stands, because the same target may stand at several places:
-        each such part may repeat what the target repeats, at most `PER_REFERENCE` times as often.
-        """
-        for located in self.not_leaves:
-            schema = located.schema
-            for keyword in schema:
-                row = KEYWORDS.get(keyword)
-                if row is None or row.needed is None or not self.document.knows(keyword):
-                    continue
-                for group in row.needed(schema, self.document):
-                    if all(_refers(located.child(keyword, *steps).schema) for steps in group):
-                        self.repeats *= PER_REFERENCE
-
-    def _note_too_long(self) -> None:
-        """Note the first subschema that may have to hold and whose values are too long for any model."""
-        sizes = LeastSizes(self.document)
-        for located in self.with_parts:
-            size = sizes.least(located)
-            if size > MAX_LEAST_TEXT and located.key in self.holding:
-                message = too_long("each value", size, "bytes")
-                hint = "lower required, minItems and minProperties, of the subschemas that it is made of too"
-                self.found.append((located, LimitError(message, hint=hint, place=Place(pointer=located.pointer))))
-                return
 
     def _visit(self, located: Located, positive: bool) -> bool:
         """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
@@ -236,9 +201,7 @@ class _Pass:
                 self.malformed.add(located.key)
                 return False
             self.found += self.refused
-            if not self.is_leaf:
-                self.not_leaves.append(located)
-            elif positive:
+            if self.is_leaf and positive:
                 return True
         if not positive:
             self._need_more(schema)
@@ -286,13 +249,6 @@ class _Pass:
         """Note that a well-formed keyword cannot be enforced."""
         self.refused.append((located, error))
 
-    def needs_parts(self, located: Located, count: float = 1) -> None:
-        """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
-        times: so its shortest text may be long (see `_note_too_long`)."""
-        self.repeats *= count
-        self.most_parts *= count
-        self.with_parts.append(located)
-
     # -- its subschemas ----------------------------------------------------------------------------------------
 
     def _descend(self, located: Located, schema: Any, positive: bool) -> bool:
@@ -320,11 +276,6 @@ class _Pass:
                     continue
                 if target is not None:
                     self.references += 1
-                    # Each value has the parts that the target needs: see `_note_too_long`.
-                    if _refers(target.schema) or (
-                        self.with_parts and self.with_parts[len(self.with_parts) - 1] is located
-                    ):
-                        self.repeats *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
                         self.todo.append((target, positive))
                         return True
@@ -493,8 +444,3 @@ def _replaced(located: Located, keyword: str) -> UnsupportedSchemaError:
         hint=f"write {REPLACED[keyword]}, and name Draft 4 or a later one in $schema",
         place=Place(pointer=located.pointer, keyword=keyword),
     )
-
-
-def _refers(schema: Any) -> bool:
-    """Return True if a schema is, or may be, a reference."""
-    return (type(schema) is dict or isinstance(schema, Mapping)) and "$ref" in schema

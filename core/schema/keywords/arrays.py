@@ -11,7 +11,7 @@ from ...json.values import is_among
 from ..normal.conjunction import TRUE, ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated
 from ..read.located import Located, SignedSchema
 from .counts import count_rows
-from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
+from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to
 
 #: Values that an array may repeat where ``uniqueItems`` must fail, in addition to the values that ``items`` lists.
@@ -162,22 +162,6 @@ def array_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | No
         return [[]]
     item = witness(schema.get("items", True))
     return item and [item * least]
-
-
-def array_length(lengths: Lengths, located: Located) -> int:
-    """Return a lower bound of the length of an array's text: its items up to the minimum, or those of ``contains``."""
-    schema = located.schema
-    first, others = _positions(schema, lengths.document)
-    count = int(lengths.value(schema, "minItems", 0))
-    listed = located.items(first)[:count] if first and count else []
-    size = sum([lengths.least(item) for item in listed])
-    if count > len(listed):
-        size += (count - len(listed)) * (lengths.least(located.under(others)) if others else 1)
-    if lengths.value(schema, "contains", None) is not None:
-        needed = int(lengths.value(schema, "minContains", 1))
-        size = max(size, needed * lengths.least(located.under("contains")))
-        count = max(count, needed)
-    return 2 + size + max(0, count - 1)
 
 
 #: The keywords that `array_witness` reads.

@@ -30,7 +30,6 @@ from .row import (
     Facts,
     Holds,
     Keyword,
-    Lengths,
     Role,
     Schemas,
     Shape,
@@ -242,43 +241,6 @@ def object_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | N
             return None
         members[name] = found
     return [{name: found[0] for name, found in members.items()}] if all(members.values()) else []
-
-
-def object_length(lengths: Lengths, located: Located) -> int:
-    """Return a lower bound of the length of an object's text: its required members, and others up to the minimum."""
-    schema = located.schema
-    declared = schema.get("properties", {})
-    required = lengths.value(schema, "required", ())
-    names = set(required) if isinstance(required, (list, tuple)) else set()
-    size = 1
-    for name in names:
-        size += 4 + len(name)  # quotes, a colon, and a comma or bracket
-        size += lengths.least(located.below(declared[name], ("properties", name))) if name in declared else 1
-    others = max(0, int(lengths.value(schema, "minProperties", 0)) - len(names))
-    if others:
-        size += others * (4 + _name_length(lengths, schema) + _other_length(lengths, located, declared, names))
-    return max(2, size)
-
-
-def _name_length(lengths: Lengths, schema: Mapping[str, Any]) -> int:
-    """Return a lower bound of the length of a member's name."""
-    rule = lengths.value(schema, "propertyNames", None)
-    return int(lengths.value(rule, "minLength", 0)) if isinstance(rule, Mapping) else 0
-
-
-def _other_length(lengths: Lengths, located: Located, declared: Mapping[str, Any], names: set[str]) -> int:
-    """Return a lower bound of the length of the value of a member that is not required."""
-    rest = lengths.value(located.schema, "additionalProperties", None)
-    if rest is None or rest is True:
-        return 1
-    bounds = [] if rest is False else [lengths.least(located.under("additionalProperties"))]
-    for name in declared:
-        if name not in names:
-            bounds.append(lengths.least(located.below(declared[name], ("properties", name))))
-    patterns = lengths.value(located.schema, "patternProperties", {})
-    for pattern in patterns:
-        bounds.append(lengths.least(located.below(patterns[pattern], ("patternProperties", pattern))))
-    return min(bounds, default=1)
 
 
 #: The keywords that `object_witness` reads.

@@ -171,6 +171,7 @@ class Check(Protocol):
         values: number of the listed values.
         value_bytes: the bytes that these take.
         has_common: a format or a bound of `scalars.common.common_values` was met.
+        most_parts: the product of all lower bounds of counts so far.
     """
 
     formats: bool
@@ -180,6 +181,7 @@ class Check(Protocol):
     values: int
     value_bytes: int
     has_common: bool
+    most_parts: float
 
     def invalid(self, located: Located, keyword: str, message: str, hint: str | None = None) -> None:
         """Note that the value of a keyword is malformed."""
@@ -192,24 +194,6 @@ class Check(Protocol):
 
     def refuse(self, located: Located, error: SchemaError | LimitError) -> None:
         """Note that a well-formed keyword cannot be enforced."""
-
-    def needs_parts(self, located: Located, count: float = 1) -> None:
-        """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
-        times."""
-
-
-class Lengths(Protocol):
-    """Lower bounds of the lengths of values (`check.vast.LeastSizes`)."""
-
-    @property
-    def document(self) -> Document:
-        """The schema."""
-
-    def least(self, located: Located) -> int:
-        """Return a number of bytes that each text of a subschema has at least."""
-
-    def value(self, schema: Mapping[str, Any], keyword: str, otherwise: Any) -> Any:
-        """Return the value of a keyword; ``otherwise`` if the schema lacks it, or the dialect does."""
 
 
 class Facts:

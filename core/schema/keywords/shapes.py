@@ -117,7 +117,7 @@ def _type(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 
 def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
-    """Check ``required``: an array of names, so that each value has parts. (The hint is for Draft 3's booleans.)"""
+    """Check ``required``: an array of names. (The hint is for Draft 3's booleans.)"""
     if not isinstance(value, (list, tuple)):
         misfit(
             check,
@@ -131,7 +131,6 @@ def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
         check.invalid(located, keyword, f"{keyword} must list property names")
     else:
         check.entries += len(value)
-        check.needs_parts(located)
 
 
 def _value(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -219,7 +218,7 @@ def up_to(most: int) -> Callable[[Check, Located, str, Any], None]:
                 message = f"{keyword} is {value:,}, and no model writes more than {most:,}"
                 check.beyond(located, keyword, message, f"lower {keyword}")
             elif value > 1:
-                check.needs_parts(located, value)
+                check.most_parts *= value
 
     return lower_count
 

@@ -15,7 +15,7 @@ from ..scalars.common import FORMATS
 from ..scalars.formats import ENFORCED, REFUSED
 from .counts import count_rows
 from .refusals import CHECK_LATER, NARROW
-from .row import Check, Facts, Keyword, Lengths, Role, Schemas, Shape, Witness
+from .row import Check, Facts, Keyword, Role, Schemas, Shape, Witness
 from .shapes import misfit
 
 #: A keyword of this library: a string is a text of a grammar.
@@ -94,11 +94,6 @@ def string_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | N
         return None if "minLength" in schema or "maxLength" in schema else []
     least = int(schema["minLength"])  # without it, the empty string is the witness (`normal/inhabited.py`)
     return ["a" * least] if least <= schema.get("maxLength", least) else None
-
-
-def string_length(lengths: Lengths, located: Located) -> int:
-    """Return a lower bound of the length of a string's text."""
-    return 2 + int(lengths.value(located.schema, "minLength", 0))
 
 
 #: The keywords that `string_witness` reads.

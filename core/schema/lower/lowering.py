@@ -203,11 +203,12 @@ class Lowering(ScalarLowering):
         located = document.enter(located)
         if isinstance(located.schema, bool):
             return self._union((SignedSchema(located),))
+        if self._least_texts is not None:  # the lengths of all alternatives are asked for
+            return self._union((SignedSchema(located),))
         if KEYWORDS.applicators.isdisjoint(located.schema):
-            if self._least_texts is None:
-                own = self.normaliser.assertions(located)
-                return self.nodes.EMPTY if own is None else self.branch(own)
-        elif self._direct:
+            own = self.normaliser.assertions(located)
+            return self.nodes.EMPTY if own is None else self.branch(own)
+        if self._direct:
             target = self._followed(located)
             if target is None:  # the normaliser raises the error of the loop
                 return self._union((SignedSchema(located),))
@@ -232,7 +233,7 @@ class Lowering(ScalarLowering):
     def _tagged(self, options: list[Located]) -> int | None:
         """Return the union of some schemas as `tagged_objects`; None if it is not one."""
         document = self.normaliser.document
-        special = self.syntax is not None or self.is_marked or self.is_live or self._least_texts is not None
+        special = self.syntax is not None or self.is_marked or self.is_live
         if special or self.objects.any_order or not (document.knows("const") and document.knows("enum")):
             return None
         followed: list[Located] = []
@@ -282,7 +283,7 @@ class Lowering(ScalarLowering):
 
     def is_inhabited(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written; False: it is not known."""
-        if self.syntax is not None or len(goal) != 1:
+        if self.syntax is not None or self._least_texts is not None or len(goal) != 1:
             return self.syntax is None and not goal
         part = goal[0]
         if not isinstance(part, SignedSchema) or not part.positive:

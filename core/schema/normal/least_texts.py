@@ -1,7 +1,7 @@
 """Lower bounds of the lengths of values, by their normal form: alternatives that no model can finish are left out.
 
-The check of a document (`check.vast`) sees the counts that keywords ask for. Counts that follow from the failure of
-others (``not``, ``oneOf``, ``if``) show in the normal form only.
+Only of documents whose counts and references multiply far enough (`check.vast`). The normal form shows counts that
+keywords ask for, and counts that follow from the failure of others (``not``, ``oneOf``, ``if``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...errors import LimitError
 from ...language import least_text as limits
 from ...language.least_text import MAX_LEAST_TEXT
 from .conjunction import Arrays, Conjunction, Formula, Goal, Objects
-from .parts import fixed_positions, item_goal
+from .parts import fixed_positions, item_goal, member_goal
 
 #: Nesting from which on a part counts as one byte, and the maximum number of items that are looked at one by one.
 MAX_DEPTH, MAX_ITEMS = 64, 64
@@ -72,7 +72,11 @@ class LeastTexts:
         others = objects.least - len(names)
         if others > 0:
             longest = max([self._name(formula) for formula in objects.names], default=0)  # all bounds hold
-            size += others * (_AROUND_NAME + longest + 1)
+            undeclared, _ = member_goal(objects, (), None)
+            shortest = 1 if any(part.patterns for part in objects.parts) else self._goal(tuple(undeclared))
+            for name in {name for part in objects.parts for name in part.properties} - names:
+                shortest = min(shortest, self._goal(tuple(_formulas(objects, name))))
+            size += others * (_AROUND_NAME + longest + shortest)
         return max(2, 1 + size)
 
     def _name(self, formula: Formula) -> int:
@@ -121,8 +125,8 @@ def too_long(size: int) -> LimitError:
     """Return the error for values that are too long for any model."""
     return LimitError(
         limits.too_long("each value", size, "bytes"),
-        hint="a value that must fail an upper bound (maxLength, maxItems, maxProperties) is longer than the bound: "
-        "lower it, or leave it out",
+        hint="lower required, minItems and minProperties, of the subschemas that it is made of too; a value that must "
+        "fail an upper bound (maxLength, maxItems, maxProperties) is longer than that",
     )
 
 

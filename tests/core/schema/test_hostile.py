@@ -382,7 +382,7 @@ def test_members_that_need_members() -> None:
         members = {f"p{index}": {"$ref": f"#/$defs/d{level + 1}"} for index in range(25)}
         levels[f"d{level}"] = {"type": "object", "properties": members, "required": list(members)}
     with pytest.raises(LimitError, match="each value has at least") as raised:
-        Grammar.from_json_schema({"$ref": "#/$defs/d0", "$defs": levels})
+        _ = Grammar.from_json_schema({"$ref": "#/$defs/d0", "$defs": levels}).program
     size = re.search(r"at least ([\d,]+) bytes", str(raised.value))
     assert size is not None and int(size[1].replace(",", "")) > 25**10
     # Three levels are within the limit, and their text is written out.
@@ -404,14 +404,18 @@ def test_members_that_need_members() -> None:
     ids=["$ref", "allOf", "anyOf", "oneOf", "items", "first items", "contains"],
 )
 def test_members_that_need_three_members(way: Any) -> None:
-    """Whatever leads from level to level, 16 levels of three members each are refused when the grammar is made."""
+    """Whatever leads from level to level, 16 levels of three members each are refused when the grammar is made, and
+    left out where they are optional."""
     levels: dict[str, Any] = {"d16": {"type": "integer"}}
     for level in range(16):
         members = {name: way({"$ref": f"#/definitions/d{level + 1}"}) for name in ("a", "b", "c")}
         levels[f"d{level}"] = {"type": "object", "properties": members, "required": list(members)}
     draft = "http://json-schema.org/draft-07/schema#"
     with pytest.raises(LimitError, match="each value has at least"):
-        Grammar.from_json_schema({"$schema": draft, "properties": {"x": levels["d0"]}, "definitions": levels})
+        _ = Grammar.from_json_schema({"$schema": draft, "definitions": levels, "allOf": [levels["d0"]]}).program
+    optional = {"$schema": draft, "type": "object", "properties": {"x": levels["d0"]}, "definitions": levels}
+    grammar = Grammar.from_json_schema(optional)
+    assert grammar.matches("{}") and not grammar.begins('{"x"') and grammar.narrowed
 
 
 @pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$"])
@@ -483,7 +487,7 @@ def test_references_that_multiply_are_counted(schema: dict[str, Any]) -> None:
 def test_members_that_multiply_are_refused(schema: dict[str, Any]) -> None:
     """Counts of members multiply through the values of undeclared members, and the lengths of their names."""
     with pytest.raises(LimitError, match="no model writes more than 4,000,000"):
-        Grammar.from_json_schema(schema)
+        _ = Grammar.from_json_schema(schema).program
 
 
 def test_members_in_members_are_completed_in_linear_time() -> None:
