@@ -40,7 +40,7 @@ from .language.terms import Terms
 from .regex.compile import regex_term
 from .regex.parser import parse_with_groups
 from .regex.printer import to_python
-from .schema.read.keywords import GRAMMAR, KEYWORDS, Keyword
+from .schema.read.keywords import GRAMMAR
 from .schema.scalars import dates
 from .schema.scalars.bounded_formats import BOUNDED
 from .schema.scalars.numbers import NumberRange, exact
@@ -104,13 +104,7 @@ class Validator:
         }
         if self._asserts_formats:
             ours["format"] = self._format
-        lacking = {row.name: _selecting(row) for row in KEYWORDS.values() if row.selected is not None}
-        checks = {
-            **lacking,
-            "dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"],
-            **draft.VALIDATORS,
-            **ours,
-        }
+        checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **draft.VALIDATORS, **ours}
         keywords = {name: self._timed(name, check) for name, check in checks.items()}
         types = draft.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
         types = types.redefine("integer", _is_int) if self._plain_integers else types
@@ -264,17 +258,6 @@ class Validator:
                 yield ValidationError(f"the property {name!r} is not allowed")
             else:
                 yield from validator.descend(value, extra, path=name)
-
-
-def _selecting(row: Keyword) -> Callable[..., Iterator[ValidationError]]:
-    """Return the check of a keyword that `jsonschema` lacks: a value must satisfy the schemas that the keyword selects
-    for it."""
-
-    def checked(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        for _, subschema in row.selected(wanted, instance) if row.selected is not None else ():
-            yield from validator.descend(instance, subschema)
-
-    return checked
 
 
 def _is_allowed_null(instance: Any, schema: Any) -> bool:

@@ -21,7 +21,7 @@ from ...errors import (
 )
 from ...language.least_text import MAX_LEAST_TEXT
 from ..keywords.any_value import are_of_different_types
-from ..keywords.other import REPLACED
+from ..keywords.other import LATER, REPLACED
 from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword
 from ..keywords.shapes import CHECKS, json_name
@@ -63,7 +63,7 @@ _Entry = tuple[int, Keyword, "Callable[[Check, Located, str, Any], None] | None"
 
 def _entry(row: Keyword, draft: Draft) -> _Entry:
     """Return the entry of a keyword in a draft."""
-    holds_schemas = row.within is not None or row.shape <= Shape.DEPENDENCIES
+    holds_schemas = row.shape <= Shape.DEPENDENCIES
     refers = row.role is Role.REFERENCE
     is_counted = row.join is not None or row.name == "$ref"
     is_known = row.is_in(draft)
@@ -224,6 +224,8 @@ class _Pass:
             if entry is None:
                 if self.document.is_draft_3 and keyword in REPLACED:
                     self.refused.append((located, _replaced(located, keyword)))
+                elif keyword == LATER and self.document.age == Draft.DRAFT_2020_12:
+                    self.invalid(located, keyword, f"{keyword} is of no published draft", "write if and then")
                 continue
             flags, _, check = entry
             if flags & DEEP:

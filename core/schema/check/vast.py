@@ -61,7 +61,7 @@ class MostParts:
                     more, often = self._of(inner)
                     parts += more
                     times *= often
-            elif row.within is not None or row.shape <= Shape.DEPENDENCIES:
+            elif row.shape <= Shape.DEPENDENCIES:
                 for steps, inner in KEYWORDS.subschemas(keyword, value):
                     parts += self.of(located.below(inner, (keyword, *steps)))
         self._depth -= 1

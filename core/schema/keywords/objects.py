@@ -8,8 +8,6 @@ from typing import Any
 from ..normal.conjunction import (
     TRUE,
     AllOf,
-    AnyOf,
-    Conjunction,
     Exists,
     Formula,
     IfThenElse,
@@ -24,7 +22,6 @@ from ..read.located import Located, SignedSchema
 from .counts import count_rows
 from .row import (
     Assertions,
-    Check,
     Document,
     Draft,
     Facts,
@@ -161,13 +158,6 @@ def _dependencies(located: Located) -> Iterator[tuple[Formula, Formula]]:
             yield has(name), SignedSchema(located.child("dependencies", name))
 
 
-def _depending(value: Any) -> Iterator[tuple[Steps, Any]]:
-    """Yield the schemas in the value of ``dependencies``."""
-    for name, needed in value.items() if isinstance(value, Mapping) else ():
-        if not isinstance(needed, (list, tuple, str)):
-            yield (name,), needed
-
-
 def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) -> Keyword:
     """Return the row of a keyword that is a number of conditions."""
 
@@ -179,53 +169,6 @@ def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) ->
             yield AllOf((condition, negated(needed)))
 
     return Keyword(name, shape, Role.SAME_VALUE, "object", applied=applied, negation=negation, **data)
-
-
-# -- propertyDependencies: by a member's name and its value, a schema of the whole object ------------------------
-
-
-def _by_value(value: Any) -> Iterator[tuple[Steps, Any]]:
-    for name, schemas in value.items() if isinstance(value, Mapping) else ():
-        for text, schema in schemas.items() if isinstance(schemas, Mapping) else ():
-            yield (name, text), schema
-
-
-def _check_by_value(check: Check, located: Located, keyword: str, value: Any) -> None:
-    is_well_formed = (
-        isinstance(value, Mapping)
-        and all(isinstance(schemas, Mapping) for schemas in value.values())
-        and all(isinstance(step, str) for steps, _ in _by_value(value) for step in steps)
-    )
-    if not is_well_formed:
-        check.invalid(located, keyword, f"{keyword} must be an object of objects of schemas")
-
-
-def _selected(value: Any, instance: Any) -> Iterator[tuple[Steps, Any]]:
-    for (name, text), schema in _by_value(value) if isinstance(instance, Mapping) else ():
-        if isinstance(instance.get(name), str) and instance[name] == text:
-            yield (name, text), schema
-
-
-def _has_value(schemas: Schemas, name: str, text: str) -> Formula:
-    part = ObjectPart({name: schemas.constant(text)})
-    return fact("object", objects=Objects(parts=(part,), required=(name,)))
-
-
-def _property_dependencies(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> Iterator[Formula]:
-    """Yield, for each name, alternatives that exclude each other: one for each value, and one for the others."""
-    for name, by_value in located.schema["propertyDependencies"].items():
-        others = AllOf(tuple(negated(schemas.constant(text)) for text in by_value))
-        options: list[Formula] = [Conjunction(objects=Objects(parts=(ObjectPart({name: others}),)))]
-        for text in by_value:
-            needed = SignedSchema(located.child("propertyDependencies", name, text))
-            options.append(AllOf((_has_value(schemas, name, text), needed)))
-        yield AnyOf(tuple(options))
-
-
-def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    for (name, text), _ in _by_value(located.schema["propertyDependencies"]):
-        needed = SignedSchema(located.child("propertyDependencies", name, text), False)
-        yield AllOf((_has_value(schemas, str(name), str(text)), needed))
 
 
 # -- whether there is a value ----------------------------------------------------------------------------------
@@ -292,21 +235,7 @@ ROWS = (
     *count_rows("object", "Properties", MAX_LEAST_PROPERTIES),
     _dependent("dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True),
     _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
-    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, within=_depending, forks=True),
-    Keyword(
-        "propertyDependencies",
-        Shape.OWN,
-        Role.SAME_VALUE,
-        "object",
-        Draft.DRAFT_2020_12,
-        forks=True,
-        holds=Holds.EMPTY,
-        check=_check_by_value,
-        within=_by_value,
-        applied=_property_dependencies,
-        negation=_not_property_dependencies,
-        selected=_selected,
-    ),
+    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True),
     Keyword(
         "unevaluatedProperties",
         Shape.SCHEMA,

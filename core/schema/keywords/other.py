@@ -7,6 +7,9 @@ from .row import Draft, Holds, Keyword, Role, Shape
 #: Keywords of Draft 3 that later drafts lack, and the keyword that says the same in these.
 REPLACED = {"extends": "allOf", "disallow": "not", "divisibleBy": "multipleOf"}
 
+#: A keyword of the draft after 2020-12, which is refused.
+LATER = "propertyDependencies"
+
 ROWS = (
     Keyword("$defs", Shape.BY_NAME, Role.DEFINITIONS, holds=Holds.PARTS),
     Keyword("definitions", Shape.BY_NAME, Role.DEFINITIONS, holds=Holds.PARTS),

@@ -52,7 +52,7 @@ class Shape(IntEnum):
     REFERENCE = 20  # a URI reference
     TEXT = 21  # a string; not checked, as the keywords of this shape constrain nothing
     GRAMMAR = 22  # a grammar of strings as text (see `core/text_grammars/strings.py`)
-    OWN = 23  # another: the row's `check` and `within` say which
+    OWN = 23  # another: the row's `check` says which
 
 
 class Role(Enum):
@@ -255,7 +255,6 @@ class Keyword:
         companions: the keyword constrains nothing in a schema without one of these keywords; empty: it always does.
         foreign: names of other libraries for it, in lower case, for hints.
         check: notes the problems of its value; None: the check of its shape (`shapes.CHECKS`).
-        within: yields the schemas in its value, each after the steps that lead to it; None: as its shape says.
         needed: yields, for a schema and its dialect, groups of subschemas in the value, by the steps that lead to them.
             Each value of the schema that has the row's type satisfies one schema of each group, or has a part that
             does.
@@ -265,8 +264,6 @@ class Keyword:
         applied: returns the formulas of the schemas that it applies to the same value, given the scopes that track
             evaluated parts.
         negation: returns formulas of which at least one holds if and only if the keyword fails.
-        selected: for validators that lack the keyword, yields the schemas in its value that an instance must satisfy,
-            each after the steps that lead to it.
     """
 
     name: str
@@ -284,13 +281,11 @@ class Keyword:
     foreign: tuple[str, ...] = ()
     signs: Callable[[Mapping[str, Any], bool], tuple[bool, ...]] | None = None
     check: Callable[[Check, Located, str, Any], None] | None = None
-    within: Callable[[Any], Iterator[tuple[Steps, Any]]] | None = None
     needed: Callable[[Mapping[str, Any], Document], Iterator[Sequence[Steps]]] | None = None
     witness: Callable[[Mapping[str, Any], Document | None, Witness], list[Any] | None] | None = None
     facts: Callable[[Facts, Any], None] | None = None
     applied: Callable[[Schemas, Located, tuple[Any, ...]], Iterable[Formula]] | None = None
     negation: Formulas | None = None
-    selected: Callable[[Any, Any], Iterator[tuple[Steps, Any]]] | None = None
 
     def is_in(self, draft: int) -> bool:
         """Return True if a draft has this keyword."""

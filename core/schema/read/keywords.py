@@ -36,7 +36,10 @@ _FOREIGN_ANNOTATIONS = frozenset(
 )  # fmt: skip
 
 #: Shapes of schemas by a name.
-_NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
+_NAMED = (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES)
+
+#: Python types of a dependency that lists names (in Draft 3, one name), instead of being a schema.
+_NAMES = (list, tuple, str)
 
 
 class KeywordTable(dict[str, Keyword]):
@@ -63,7 +66,7 @@ class KeywordTable(dict[str, Keyword]):
         super().__init__((row.name, row) for row in rows)
         self.one_schema = frozenset(self.named(shapes=(Shape.SCHEMA,)))
         self.schema_lists = frozenset(self.named(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES)))
-        self.schema_maps = frozenset(self.named(shapes=_NAMED))
+        self.schema_maps = frozenset(self.named(shapes=(Shape.BY_NAME, Shape.BY_PATTERN)))
         self.data = frozenset(self.named(shapes=(Shape.VALUE, Shape.VALUES)))
         self.annotations = frozenset(self.named(roles=(Role.ANNOTATION,)))
         self.foreign_annotations = _FOREIGN_ANNOTATIONS
@@ -127,14 +130,13 @@ class KeywordTable(dict[str, Keyword]):
     def subschemas(self, keyword: str, value: Any) -> Iterator[tuple[Steps, Any]]:
         """Yield each schema in a keyword's value after the steps that lead to it; a value of another shape has none."""
         row = self.get(keyword)
-        if row is not None and row.within is not None:
-            yield from row.within(value)
-        elif row is None or row.shape > Shape.DEPENDENCIES:
+        if row is None or row.shape > Shape.DEPENDENCIES:
             return
-        elif row.shape in _NAMED:
+        if row.shape in _NAMED:
             if isinstance(value, (dict, Mapping)):
                 for name, inner in value.items():
-                    yield (name,), inner
+                    if row.shape is not Shape.DEPENDENCIES or not isinstance(inner, _NAMES):
+                        yield (name,), inner
         elif isinstance(value, (list, tuple)):
             if row.shape is not Shape.SCHEMA:
                 for index, inner in enumerate(value):
@@ -151,27 +153,16 @@ class KeywordTable(dict[str, Keyword]):
             change: takes a schema, and the steps that lead to it if it is one of several.
         """
         row = self.get(keyword)
-        if row is not None and row.within is not None:
-            return _changed(value, row.within(value), change)
         if row is None or row.shape > Shape.DEPENDENCIES:
             return value
         if row.shape in _NAMED:
-            return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, Mapping) else value
+            if not isinstance(value, Mapping):
+                return value
+            names = _NAMES if row.shape is Shape.DEPENDENCIES else ()
+            return {name: inner if isinstance(inner, names) else change(inner, name) for name, inner in value.items()}
         if isinstance(value, (list, tuple)):
             return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
         return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
-
-
-def _changed(value: Any, within: Iterable[tuple[Steps, Any]], change: Callable[..., Any]) -> Any:
-    """Return a copy of a value in which the given schemas are changed; each container on the path is copied once."""
-    copies: dict[Steps, Any] = {(): dict(value)} if isinstance(value, Mapping) else {}
-    for steps, inner in within:
-        for end in range(1, len(steps)):
-            if steps[:end] not in copies:
-                copies[steps[:end]] = dict(copies[steps[: end - 1]][steps[end - 1]])
-                copies[steps[: end - 1]][steps[end - 1]] = copies[steps[:end]]
-        copies[steps[:-1]][steps[-1]] = change(inner, *steps)
-    return copies.get((), value)
 
 
 KEYWORDS = KeywordTable(

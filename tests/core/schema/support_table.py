@@ -82,11 +82,6 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "not": ({"not": {"type": "string"}}, "not", ""),
     "if": ({"if": {"type": "string"}, "then": {"minLength": 1}}, "if-then-else", "with `then` and `else`"),
     "dependentRequired": ({"dependentRequired": {"a": ["b"]}}, "dependentRequired", ""),
-    "propertyDependencies": (
-        {"propertyDependencies": {"a": {"a": {"required": ["b"]}}}},
-        "",
-        "of the next specification, read in 2020-12: by a member's name and its value, a schema of the whole object",
-    ),
     "dependentSchemas": ({"dependentSchemas": {"a": {"required": ["b"]}}}, "dependentSchemas", ""),
     "dependencies": ({"dependencies": {"a": ["b"]}}, "", "of older drafts, and taken in any"),
     "$ref": (

@@ -54,6 +54,7 @@ REFUSED: list[Any] = [
     {"uniqueItems": 1},
     {"dependentRequired": {"a": True}},
     {"dependencies": {"a": 3}},
+    {"propertyDependencies": {"kind": {"circle": {"required": ["radius"]}}}},
     {"$ref": "#/nowhere"},
     {"$ref": "http://elsewhere/schema"},
     {"anyOf": [{"$ref": "#"}, {"type": "null"}]},

@@ -52,10 +52,6 @@ CASES: dict[str, list[Any]] = {
     "maxProperties": [{"maxProperties": 1}, {"maxProperties": 0}],
     "dependentRequired": [{"dependentRequired": {"a": ["b"]}}],
     "dependentSchemas": [{"dependentSchemas": {"a": {"maxProperties": 1}}}],
-    "propertyDependencies": [
-        {"propertyDependencies": {"a": {"a": {"required": ["b"]}}}},
-        {"propertyDependencies": {"a": {"a": {"maxProperties": 1}, "x": False}, "b": {"a": {"required": ["a"]}}}},
-    ],
     "items": [{"items": INT}, {"prefixItems": [INT], "items": STRING}, {"items": False}],
     "prefixItems": [{"prefixItems": [INT]}, {"prefixItems": [INT, STRING]}],
     "minItems": [{"minItems": 1}, {"minItems": 3}],

@@ -49,22 +49,12 @@ def _is_of_grammar(judge: Any, given: Any, value: Any, schema: Any) -> Iterator[
         yield jsonschema.ValidationError("is not of the grammar")
 
 
-def _selected_schemas(judge: Any, given: Any, value: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
-    """Judge ``propertyDependencies``: if a member has one of the values that are listed for its name, the whole object
-    satisfies the schema that is listed for the value."""
-    for name in given if isinstance(value, dict) else ():
-        for text, needed in given[name].items():
-            if name in value and value[name] == text:
-                yield from judge.descend(value, needed)
-
-
 def valid(schema: Any, **options: Any) -> list[str]:
     """Return the texts of the values that ``jsonschema`` calls valid, in the dialect of the schema."""
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     # ``dependencies`` is taken in any draft.
     others = {
         "x-grammar": _is_of_grammar,
-        "propertyDependencies": _selected_schemas,
         "dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"],
     }
     kind = jsonschema.validators.extend(kind, {**others, **kind.VALIDATORS})
