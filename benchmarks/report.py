@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.shared.results_io import RESULTS, TABLES, Result
-from benchmarks.shared.tables import COSTS, PICTURE, costs_picture, growth_picture
+from benchmarks.shared.tables import COSTS, costs_picture
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
@@ -77,8 +77,6 @@ def main(check: bool = False) -> int:
         check: write nothing; exit with 1 if something would change
     """
     texts = {page: written(page.read_text(encoding="utf-8")) for page in PAGES}
-    if (result := kept("growth")) is not None:
-        texts[PICTURE] = growth_picture(result)
     if (result := kept("maskbench")) is not None:
         texts[COSTS] = costs_picture(result)
     stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]

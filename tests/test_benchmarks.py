@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as runner
+from toolgrammar.core import Vocabulary
 from toolgrammar.tools import Tool
 from toolgrammar.tools.closed_schema import close_objects
 
@@ -84,7 +85,7 @@ def test_page_is_what_the_results_say(bench: Any) -> None:
     for path in report.PAGES:
         page = path.read_text(encoding="utf-8")
         assert report.written(page) == page
-    assert report.PICTURE.read_text(encoding="utf-8") == report.growth_picture(report.kept("growth"))
+    assert report.COSTS.read_text(encoding="utf-8") == report.costs_picture(report.kept("maskbench"))
 
 
 def test_every_kept_result_is_shown(bench: Any) -> None:
@@ -341,6 +342,11 @@ def test_peers_are_used_as_their_authors_mean(bench: Any, name: str) -> None:
     assert (found["right"], found["mask_differs"]) == (6, 0)
 
 
+def test_vocabulary_of_peers(bench: Any) -> None:
+    """Each byte that is a token is found."""
+    assert bench("engines").single_bytes(Vocabulary([b"a", b"bc", None], eos=[2])) == {97: 0}
+
+
 def test_cases_are_valid_and_as_large_as_they_say(bench: Any) -> None:
     """Instances are valid by ``jsonschema``; schemas have so many properties, and are so deep."""
     growth = bench("growth")
@@ -476,20 +482,17 @@ def test_doubled_vocabulary_has_every_token_twice(bench: Any) -> None:
     assert len(encode_small(rare)) > len(encode(rare))
 
 
-def test_picture_is_well_formed_and_shows_every_point(bench: Any) -> None:
-    """Each point is a dot inside the picture; a point without a result is a cross, and the legend says what that is."""
-    figure = bench("figure")
-    styles = (figure.Line("one", "#111111"), figure.Line("two <&>", "#222222", "5 4"))
-    lines = {"one": [(1.0, 3.0), (10.0, None)], "two <&>": [(1.0, 200.0), (10.0, 40_000.0)]}
-    text = figure.chart("a title", styles, [("heading", [figure.Panel("x", lines), figure.Panel("y", lines)])])
-    root = ElementTree.fromstring(text)
+def test_picture_is_well_formed_and_shows_every_value(bench: Any) -> None:
+    """Each value is a bar inside the picture, with its name and its time."""
+    values = {"one": 3.0, "two <&>": 40_000.0}
+    root = ElementTree.fromstring(bench("figure").bars("a title", {"masks": values, "schemas": values}, "one"))
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    dots = root.findall(f"{SVG}circle")
-    assert len(dots) == len(styles) + 2 * 3
-    assert all(0 < float(dot.attrib["cx"]) < width and 0 < float(dot.attrib["cy"]) < height for dot in dots)
+    drawn = root.findall(f"{SVG}rect")[1:]
+    assert len(drawn) == 4
+    assert all(0 < float(bar.attrib["x"]) + float(bar.attrib["width"]) < width for bar in drawn)
+    assert all(0 < float(bar.attrib["y"]) < height - float(bar.attrib["height"]) for bar in drawn)
     words = [each.text for each in root.findall(f"{SVG}text")]
-    assert {"one", "two <&>", "refused", "heading", "10 µs", "10 ms"} <= set(words)
-    assert sum("l8 8m0 -8l-8 8" in each.attrib["d"] for each in root.findall(f"{SVG}path")) == 2 + 1
+    assert {"one", "two <&>", "3 µs", "40 ms", "masks (median, logarithmic)"} <= set(words)
 
 
 def test_readme_names_every_program() -> None:

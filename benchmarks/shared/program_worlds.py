@@ -1,15 +1,21 @@
 """Four small simulated systems with ids, and tasks of two to four dependent calls over them, each with its program.
 
-A task is what somebody asks, and a program that does it; what the program changes and returns is what is right.
+A task is what somebody asks, and a program that does it; what the program changes and returns is what is right. The
+tables of the systems and the tasks are in ``program_worlds.json``.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 from typing_extensions import TypedDict
+
+_KNOWN: dict[str, Any] = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
 
 class Failed(Exception):
@@ -24,8 +30,9 @@ def _found(rows: list[Any], **wanted: Any) -> Any:
     raise Failed(f"nothing found for {', '.join(map(str, wanted.values()))}")
 
 
-def _rows(keys: str, *rows: tuple[Any, ...]) -> list[Any]:
-    return [dict(zip(keys.split(), row, strict=True)) for row in rows]
+def _tables(system: str) -> list[Any]:
+    """Return the tables of a system as they are before a task, each a list of rows."""
+    return copy.deepcopy(list(_KNOWN[system]["tables"].values()))
 
 
 CustomerId = Annotated[str, WithJsonSchema({"type": "string", "x-type": "CustomerId"})]
@@ -65,22 +72,7 @@ class Shop:
     """Customers, their orders, and products."""
 
     def __init__(self) -> None:
-        self.customers = _rows(
-            "id name email city",
-            ("C-881", "Ada Park", "ada@park.example", "Oslo"),
-            ("C-417", "Ben Cole", "ben@cole.example", "Bergen"),
-            ("C-902", "Mia Lund", "mia@lund.example", "Oslo"),
-        )
-        self.products = _rows(
-            "id title price stock", ("P-31", "kettle", 39.5, 4), ("P-58", "lamp", 89.0, 0), ("P-77", "chair", 120.0, 9)
-        )
-        self.orders = _rows(
-            "id customer product total status",
-            ("O-5512", "C-881", "P-31", 39.5, "delivered"),
-            ("O-5629", "C-881", "P-77", 240.0, "sent"),
-            ("O-5533", "C-417", "P-58", 89.0, "open"),
-            ("O-5701", "C-902", "P-31", 79.0, "open"),
-        )
+        self.customers, self.products, self.orders = _tables("shop")
         self.mails: list[Any] = []
 
     def find_customer(self, name: str) -> Customer:
@@ -103,9 +95,12 @@ class Shop:
         """Order a product for a customer."""
         who, what = _found(self.customers, id=customer), _found(self.products, id=product)
         number = f"O-{5800 + len(self.orders)}"
-        values = (number, who["id"], what["id"], what["price"] * quantity, "open")
-        self.orders += _rows("id customer product total status", values)
-        return self.orders[-1]
+        total = what["price"] * quantity
+        order: Order = {
+            "id": number, "customer": who["id"], "product": what["id"], "total": total, "status": "open"
+        }  # fmt: skip
+        self.orders.append(order)
+        return order
 
     def cancel_order(self, order: OrderId) -> Order:
         """Cancel an order."""
@@ -120,19 +115,6 @@ class Shop:
         self.mails.append([to, text])
         return True
 
-
-SHOP = [
-    ("How much was the last order of Ada Park?", "return orders_of(find_customer('Ada Park').id)[-1].total"),
-    ("Cancel the first order of Mia Lund.", "cancel_order(orders_of(find_customer('Mia Lund').id)[0].id)"),
-    ("Order 2 chairs (product title: chair) for Ben Cole.",
-     "place_order(find_customer('Ben Cole').id, find_product('chair').id, 2)"),
-    ("What is the status of the first order of Ben Cole?",
-     "return orders_of(find_customer('Ben Cole').id)[0].status"),
-    ("Send Mia Lund a mail with the text 'Your kettle is ready'.",
-     "send_mail(find_customer('Mia Lund').email, 'Your kettle is ready')"),
-    ("Which product (its title) did Mia Lund order first?",
-     "return get_product(orders_of(find_customer('Mia Lund').id)[0].product).title"),
-]  # fmt: skip
 
 EmployeeId = Annotated[str, WithJsonSchema({"type": "string", "x-type": "EmployeeId"})]
 TeamId = Annotated[str, WithJsonSchema({"type": "string", "x-type": "TeamId"})]
@@ -161,16 +143,7 @@ class Office:
     """Employees, teams and leave."""
 
     def __init__(self) -> None:
-        self.employees = _rows(
-            "id name title team days_left",
-            ("E-104", "Tom Reed", "engineer", "T-7", 12),
-            ("E-131", "Lea Stone", "manager", "T-7", 3),
-            ("E-160", "Raj Patel", "designer", "T-9", 20),
-            ("E-175", "Eva Brandt", "manager", "T-9", 8),
-        )
-        self.teams = _rows(
-            "id name lead room", ("T-7", "Platform", "E-131", "B204"), ("T-9", "Studio", "E-175", "A110")
-        )
+        self.employees, self.teams = _tables("office")
         self.leave: list[Any] = []
         self.messages: list[Any] = []
 
@@ -206,18 +179,6 @@ class Office:
         self.messages.append([_found(self.employees, id=to)["id"], text])
         return True
 
-
-OFFICE = [
-    ("In which room does the team of Tom Reed sit?", "return get_team(search_employee('Tom Reed').team).room"),
-    ("Who leads the Studio team? Give the full name.", "return get_employee(find_team('Studio').lead).name"),
-    ("Request 5 days of leave from 2031-07-04 for Raj Patel.",
-     "request_leave(search_employee('Raj Patel').id, '2031-07-04', 5)"),
-    ("Move Tom Reed to the Studio team.", "move_to_team(search_employee('Tom Reed').id, find_team('Studio').id)"),
-    ("Send the lead of the Platform team the message 'Budget approved'.",
-     "send_message(find_team('Platform').lead, 'Budget approved')"),
-    ("How many days of leave does the lead of Raj Patel's team have left?",
-     "return get_employee(get_team(search_employee('Raj Patel').team).lead).days_left"),
-]  # fmt: skip
 
 PatientId = Annotated[int, WithJsonSchema({"type": "integer", "x-type": "PatientId"})]
 DoctorId = Annotated[int, WithJsonSchema({"type": "integer", "x-type": "DoctorId"})]
@@ -255,23 +216,7 @@ class Clinic:
     """Patients, doctors and visits."""
 
     def __init__(self) -> None:
-        self.patients = _rows(
-            "patient_id name phone doctor_id",
-            (3301, "Noah Weber", "555-0141", 12),
-            (3340, "Ines Rossi", "555-0187", 19),
-            (3395, "Karl Holm", "555-0102", 12),
-        )
-        self.doctors = _rows(
-            "doctor_id name field phone",
-            (12, "Dr. Silva", "cardiology", "555-0990"),
-            (19, "Dr. Okoye", "dermatology", "555-0931"),
-        )
-        self.visits = _rows(
-            "visit_id patient_id doctor_id day",
-            (70211, 3301, 12, "2031-03-02"),
-            (70240, 3301, 19, "2031-03-20"),
-            (70265, 3340, 19, "2031-03-11"),
-        )
+        self.patients, self.doctors, self.visits = _tables("clinic")
 
     def find_patient(self, name: str) -> Patient:
         """Find a patient by name."""
@@ -292,9 +237,9 @@ class Clinic:
 
     def book_visit(self, patient_id: PatientId, doctor_id: DoctorId, day: str) -> Visit:
         """Book a visit of a patient at a doctor, on a day (YYYY-MM-DD)."""
-        known = _found(self.patients, patient_id=patient_id), _found(self.doctors, doctor_id=doctor_id)
-        values = (70300 + len(self.visits), known[0]["patient_id"], known[1]["doctor_id"], day)
-        self.visits += _rows("visit_id patient_id doctor_id day", values)
+        patient, doctor = _found(self.patients, patient_id=patient_id), _found(self.doctors, doctor_id=doctor_id)
+        known = {"patient_id": patient["patient_id"], "doctor_id": doctor["doctor_id"]}
+        self.visits.append({"visit_id": 70300 + len(self.visits), **known, "day": day})
         return self.visits[-1]
 
     def move_visit(self, visit_id: VisitId, day: str) -> Visit:
@@ -309,21 +254,6 @@ class Clinic:
         found["doctor_id"] = _found(self.doctors, doctor_id=doctor_id)["doctor_id"]
         return found
 
-
-CLINIC = [
-    ("What is the phone number of Karl Holm's doctor?",
-     "return get_doctor(find_patient('Karl Holm').doctor_id).phone"),
-    ("Move the last visit of Noah Weber to 2031-04-01.",
-     "move_visit(list_visits(find_patient('Noah Weber').patient_id)[-1].visit_id, '2031-04-01')"),
-    ("Book a visit for Ines Rossi with her regular doctor on 2031-05-09.",
-     "p = find_patient('Ines Rossi')\nbook_visit(p.patient_id, p.doctor_id, '2031-05-09')"),
-    ("On which day is the first visit of Ines Rossi?",
-     "return list_visits(find_patient('Ines Rossi').patient_id)[0].day"),
-    ("Make the first dermatology doctor the regular doctor of Karl Holm.",
-     "set_doctor(find_patient('Karl Holm').patient_id, doctors_by_field('dermatology')[0].doctor_id)"),
-    ("Book a visit for Karl Holm at the first cardiology doctor on 2031-06-30.",
-     "book_visit(find_patient('Karl Holm').patient_id, doctors_by_field('cardiology')[0].doctor_id, '2031-06-30')"),
-]  # fmt: skip
 
 RoomId = Annotated[str, WithJsonSchema({"type": "string", "x-type": "RoomId"})]
 DeviceId = Annotated[str, WithJsonSchema({"type": "string", "x-type": "DeviceId"})]
@@ -360,15 +290,7 @@ class Home:
     """Rooms, devices and scenes."""
 
     def __init__(self) -> None:
-        self.rooms = _rows("room_id name floor", ("rm_1", "kitchen", 0), ("rm_2", "bedroom", 1), ("rm_3", "garage", 0))
-        self.devices = _rows(
-            "device_id name kind room_id battery",
-            ("dev_a41", "ceiling lamp", "light", "rm_1", 100),
-            ("dev_b07", "window sensor", "sensor", "rm_1", 37),
-            ("dev_c93", "night lamp", "light", "rm_2", 64),
-            ("dev_d15", "door lock", "lock", "rm_3", 18),
-        )
-        self.scenes = _rows("scene_id name devices", ("sc_08", "evening", ["dev_c93", "dev_a41"]))
+        self.rooms, self.devices, self.scenes = _tables("home")
         self.power: dict[str, Any] = {}
 
     def get_room(self, name: str) -> Room:
@@ -403,23 +325,8 @@ class Home:
         return _found(self.scenes, name=name)
 
 
-HOME = [
-    ("On which floor is the door lock?", "return room_by_id(find_device('door lock').room_id).floor"),
-    ("Switch on the first device in the kitchen.",
-     "switch(devices_in(get_room('kitchen').room_id)[0].device_id, True)"),
-    ("Note that the night lamp is now in the garage.",
-     "move_device(find_device('night lamp').device_id, get_room('garage').room_id)"),
-    ("What is the battery of the last device in the kitchen?",
-     "return devices_in(get_room('kitchen').room_id)[-1].battery"),
-    ("Switch off the first device of the scene 'evening'.", "switch(find_scene('evening').devices[0], False)"),
-    ("Switch on the window sensor and switch off the door lock.",
-     "switch(find_device('window sensor').device_id, True)\nswitch(find_device('door lock').device_id, False)"),
-]  # fmt: skip
-
 #: Each system, with its tasks: what is asked, and a program that does it.
 WORLDS: dict[str, tuple[Callable[[], Any], list[tuple[str, str]]]] = {
-    "shop": (Shop, SHOP),
-    "office": (Office, OFFICE),
-    "clinic": (Clinic, CLINIC),
-    "home": (Home, HOME),
+    name: (make, [(task["request"], task["program"]) for task in _KNOWN[name]["tasks"]])
+    for name, make in (("shop", Shop), ("office", Office), ("clinic", Clinic), ("home", Home))
 }

@@ -8,12 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
-from benchmarks.shared.figure import Bars, Line, Panel, bars, chart
+from benchmarks.shared.figure import bars
 from benchmarks.shared.results_io import SHARES, Result, figures, interval, ratio, share, shares, shows, table, where
 
-IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
-PICTURE = IMAGES / "growth.svg"
-COSTS = IMAGES / "costs.svg"
+COSTS = Path(__file__).resolve().parents[2] / "docs" / "images" / "costs.svg"
 MB = 2**20
 CLOCKS = {"cpu": "processor time of the thread", "wall": "wall time"}
 COMPILE_CLOCKS = {"process": " (compiling: of the whole process)"}
@@ -695,17 +693,9 @@ def vocabulary(result: Result) -> str:
     return records(ways, columns)
 
 
-AXES = {
-    "vocabulary": "tokens of the vocabulary",
-    "properties": "properties of the schema",
-    "depth": "depth of nesting",
-    "tools": "tools of the set",
-}
-
-
 @shows("growth", whole=True)
 def growth(result: Result) -> str:
-    """Growth, as a table (a point that an engine refuses says so); the picture is on the page of performance."""
+    """Growth; a point that an engine refuses says so."""
     points = [each for sweep in result["sweeps"].values() for each in sweep.values()]
     engines = list(dict.fromkeys(name for each in points for name in each))
     columns = ["", ""]
@@ -727,41 +717,6 @@ def growth(result: Result) -> str:
     made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
     tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
     return machine_first(result, table(columns, rows), f"Microseconds, {CLOCKS[result['clock']]}; {tools}; ")
-
-
-LINES = (
-    Line("toolgrammar, first time", "#1a5fb4"),
-    Line("toolgrammar, again", "#62a0ea", "5 4"),
-    Line("llguidance, first time", "#c64600"),
-    Line("llguidance, again", "#ffa348", "5 4"),
-)
-
-
-def growth_picture(result: Result) -> str:
-    """The picture of ``growth.py``, as SVG."""
-
-    def line(sweep: str, engine: str, *keys: str) -> list[tuple[float, float | None]]:
-        points: list[tuple[float, float | None]] = []
-        for at, found in result["sweeps"][sweep].items():
-            if engine in found:
-                value: Any = found[engine]
-                for key in keys:
-                    value = None if value is None else value.get(key)
-                points.append((float(at), value))
-        return points
-
-    engines = ("toolgrammar", "llguidance")
-    token, compiling = [], []
-    for sweep in result["sweeps"]:
-        lines = {}
-        for engine in engines:
-            lines[f"{engine}, first time"] = line(sweep, engine, "first_us", "mean")
-            lines[f"{engine}, again"] = line(sweep, engine, "again_us", "mean")
-        token.append(Panel(AXES[sweep], lines))
-        whole = {f"{engine}, first time": line(sweep, engine, "compile_and_first_mask_us", "p50") for engine in engines}
-        compiling.append(Panel(AXES[sweep], whole))
-    rows = (("One mask and one accept, mean", token), ("Compile and first mask, median", compiling))
-    return chart("Cost of a token and of compiling, as vocabulary, schema, depth and tool set grow", LINES, rows)
 
 
 @shows("summary", whole=True)
@@ -803,11 +758,11 @@ def summary(results: Result) -> str:
 
 def costs_picture(result: Result) -> str:
     """The picture of the summary, as SVG."""
-    engines = result["engines"]
-
-    def panel(title: str, key: str) -> Bars:
-        return Bars(title, {name: found["common"][key]["p50"] for name, found in engines.items()})
-
-    both = (panel("A mask and its token", "mask_and_accept_us"),
-            panel("A new schema, up to its first mask", "compile_and_first_mask_us"))  # fmt: skip
-    return bars("Median cost of a mask and of a new schema, by engine", both, "toolgrammar")
+    panels = {
+        title: {name: found["common"][key]["p50"] for name, found in result["engines"].items()}
+        for title, key in (
+            ("A mask and its token", "mask_and_accept_us"),
+            ("A new schema, up to its first mask", "compile_and_first_mask_us"),
+        )
+    }
+    return bars("Median cost of a mask and of a new schema, by engine", panels, "toolgrammar")
