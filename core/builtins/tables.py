@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from ..basics.argument_checks import checked_bounds
@@ -33,11 +34,7 @@ def csv_grammar(
     syntax = QuotedSyntax(
         _QUOTED_FIELD, (('"', '""'),), '"', bare=_FIELD, bare_least=int(alone), null=b'""' if alone else b""
     )
-    optional = set(names) - set(schema.get("required", names))
-    fields: list[Expression] = []
-    for name, pointer in names.items():
-        field = values.value(pointer, syntax)
-        fields += [Text(","), choice(field, Text(syntax.null.decode())) if name in optional else field]
+    fields = [part for cell in _cells(values, names, syntax) for part in (Text(","), cell)]
     record = sequence(*fields[1:])
     next_record = sequence(Text(newline), record)
     end = Repeat(Text(newline), 0, 1)
@@ -58,6 +55,15 @@ def _csv_field(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if set(name) & set('",\r\n') or not name else name
 
 
+def _cells(values: TypedValues, columns: Mapping[str, str], syntax: QuotedSyntax) -> list[Expression]:
+    """Return the cell of each column of a table, given the pointers of the columns; that of a column that is not
+    required may be empty."""
+    required = values.schema.get("required", columns)
+    cells = {name: values.value(pointer, syntax) for name, pointer in columns.items()}
+    empty = Text(syntax.null.decode())
+    return [cell if name in required else choice(cell, empty) for name, cell in cells.items()]
+
+
 def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> ReadGrammar:
     """Return the Markdown tables with these columns."""
     checked_bounds(min_rows, max_rows, "rows")
@@ -68,12 +74,8 @@ def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> Re
         if set(name) & set("\r\n"):
             raise GrammarError(f"the column {name!r} has a line break", hint="rename it")
     syntax = QuotedSyntax(_CELL, (("|", "\\|"), ("\\", "\\\\")), null=b"")
-    optional = set(names) - set(schema.get("required", names))
-    header = "|".join(f" {_cell(name)} " for name in names)
-    cells: list[Expression] = []
-    for name, pointer in names.items():
-        cell = values.value(pointer, syntax)
-        cells += [Text(" "), choice(cell, EMPTY_TEXT) if name in optional else cell, Text(" |")]
+    header = "|".join(f" {_markdown_cell(name)} " for name in names)
+    cells = [part for cell in _cells(values, names, syntax) for part in (Text(" "), cell, Text(" |"))]
     delimiters = sequence(*(pattern(" (?::?-{3,40}:?) \\|") for _ in names))
     row = sequence(Text("\n|"), *cells)
     table = sequence(Text(f"|{header}|\n|"), delimiters, Repeat(row, min_rows, max_rows), Repeat(Text("\n"), 0, 1))
@@ -81,5 +83,5 @@ def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> Re
     return values.read("markdown_table", arguments, {"root": table})
 
 
-def _cell(name: str) -> str:
+def _markdown_cell(name: str) -> str:
     return name.replace("\\", "\\\\").replace("|", "\\|")

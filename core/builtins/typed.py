@@ -24,9 +24,7 @@ _ANY = Arguments(names=r"[\s\S]*")
 
 def schema_of(schema: Any) -> Any:
     """Return a JSON Schema; of a Pydantic class its own."""
-    if hasattr(schema, "model_json_schema"):
-        return schema.model_json_schema()
-    return schema
+    return schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema
 
 
 def refuse(message: str, *, pointer: str = "", hint: str | None = None) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..basics.argument_checks import checked_names
 from ..errors import GrammarError
-from ..json import escape
+from ..json import escape, resolve_local
 from ..schema.scalars.value_syntax import QuotedSyntax
 from ..text_grammars.expressions import (
     EMPTY_TEXT,
@@ -130,21 +130,15 @@ class _SchemaReader:
                     pointer=pointer,
                     hint="write the schema out",
                 )
-            schema = self._at(pointer)
+            try:
+                schema = resolve_local(self.values.schema, f"#{pointer}")
+            except LookupError:
+                refuse("the reference cannot be resolved", pointer=pointer, hint="define the schema under $defs")
         if isinstance(schema, Mapping) and schema.get("type") == "object":
             return self._object(pointer, schema)
         if isinstance(schema, Mapping) and schema.get("type") == "array":
             refuse("an array is not an element", pointer=pointer, hint="make it a property of an object")
         return self.values.value(pointer, self._syntax)
-
-    def _at(self, pointer: str) -> Any:
-        found: Any = self.values.schema
-        for key in pointer.split("/")[1:]:
-            key = key.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or key not in found:
-                refuse("the reference cannot be resolved", pointer=pointer, hint="define the schema under $defs")
-            found = found[key]
-        return found
 
     def _object(self, pointer: str, schema: Mapping[str, Any]) -> Expression:
         """Return a rule for the members of an object, made once for each pointer, so that objects may be recursive."""

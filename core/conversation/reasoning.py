@@ -87,7 +87,7 @@ class ReasoningSplitter:
         if self._state == "inside":
             reasoning, marker, rest = self._pending.partition(self._end)
             if not marker:
-                kept = _overlap(self._pending, self._end)
+                kept = begun_marker(self._pending, self._end)
                 self._pending = self._pending[len(self._pending) - kept :]
                 return reasoning[: len(reasoning) - kept], ""
             self._pending, self._state = rest, "between"
@@ -138,6 +138,7 @@ class ReasoningTrimmer:
         return text
 
 
-def _overlap(text: str, marker: str) -> int:
-    """Return the length of the longest end of ``text`` that may begin ``marker``."""
+def begun_marker(text: str, marker: str) -> int:
+    """Return the number of characters at the end of a text that begin a marker, without all of it: 3 of ``a </t`` and
+    ``</think>``."""
     return next((size for size in range(min(len(marker) - 1, len(text)), 0, -1) if text.endswith(marker[:size])), 0)

@@ -10,6 +10,7 @@ from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
 from ..masks.matcher import Matcher
 from ..masks.promised import take
+from ..repair import loose_json
 from .json_places import JsonPlaces
 from .partial import partial
 from .tracer import describe
@@ -91,9 +92,7 @@ def where_it_stops(text: str, schema: Any) -> str:
     places = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     body = text[min(places, default=0) :]
     try:
-        grammar = Grammar.from_json_schema(
-            schema, whitespace="flexible", property_order="any", on_unsupported="validate"
-        )
+        grammar = loose_json(schema)
         match = Match.of(grammar, body)
     except ToolGrammarError:
         return ""

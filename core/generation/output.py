@@ -26,7 +26,7 @@ from ..conversation.events import (
     Usage,
     ValueMass,
 )
-from ..conversation.reasoning import ReasoningTrimmer
+from ..conversation.reasoning import ReasoningTrimmer, begun_marker
 from .call_places import AnswerReading, CallPlaces
 from .loop import Decoding
 from .params import OutputParser
@@ -108,12 +108,12 @@ class Output:
         return self._built.message().tool_calls
 
     @property
-    def is_unsaid(self) -> bool:
+    def is_denied_call(self) -> bool:
         """True if the answer was nothing but the beginning of a call that the options or the budget denied."""
-        return self._is_denied and not self._says
+        return self._is_denied and not self._has_content
 
     @property
-    def _says(self) -> bool:
+    def _has_content(self) -> bool:
         """True if the answer has text or calls so far."""
         return bool(self._built.text.strip()) or self._built.has_calls
 
@@ -149,11 +149,11 @@ class Output:
             self._at_answer_start = self._has_thought
         events = self._read(self._characters.decode(step.data))
         name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
-        return self._collected(itertools.chain(events, self._marker(name)) if name else events)
+        return self._collected(itertools.chain(events, self._read_control(name)) if name else events)
 
     def close(self) -> list[Event]:
         """End the text; return its last events."""
-        return self._collected(self._rest())
+        return self._collected(self._last_events())
 
     def finish(self, prompt_tokens: int, trace: Trace | None = None) -> Finish:
         """Return the last event: why the answer ended, its token counts, truncated values, choices and masses."""
@@ -256,7 +256,7 @@ class Output:
             self._built.add(event)
         return collected
 
-    def _rest(self) -> Iterator[Event]:
+    def _last_events(self) -> Iterator[Event]:
         """Yield the events of the end: the parser's remaining ones, without an incomplete forbidden marker, then the
         text that was withheld as a possible prefix of a stop string. After a cancellation, only the withheld text: an
         incomplete character or call is no event."""
@@ -279,7 +279,7 @@ class Output:
     def _leaves_a_call(self, data: bytes) -> bool:
         """Return True if the text so far ends with the beginning of its first marker of a call, and the next bytes do
         not continue it: the budget denied the call, and wrote something else in its place."""
-        begun = 0 if self._has_marker else _begun(self.raw, self._barred, 1)
+        begun = 0 if self._has_marker else _begun(self.raw, self._barred)
         if not begun or not data or any(marker in self.raw for marker in self._barred):
             return False
         after = self.raw[len(self.raw) - begun :] + data.decode("utf-8", "replace")
@@ -291,9 +291,9 @@ class Output:
         denied = self._is_denied or self._bars_all or self._decoding.reason == "length"
         if not denied or not events or not isinstance(last := events[-1], TextDelta):
             return events
-        size = _begun(last.text, self._barred, 1 if self._is_denied else 0)
+        size = _begun(last.text, self._barred, surely=not self._is_denied)
         # If the answer has nothing else, a short beginning of a long marker counts as well.
-        alone = "" if self._says else last.text.lstrip()
+        alone = "" if self._has_content else last.text.lstrip()
         if len(alone) >= LEAST_MARKER and any(marker.startswith(alone) for marker in self._barred):
             size = len(alone)
         if not size:
@@ -302,7 +302,7 @@ class Output:
         text = last.text[: len(last.text) - size].rstrip()
         return [*events[:-1], *([TextDelta(text)] if text else [])]
 
-    def _marker(self, name: str) -> Iterator[Event]:
+    def _read_control(self, name: str) -> Iterator[Event]:
         """Read a control token, which is not a part of ``raw``."""
         self._at_answer_start = False  # newlines after it are markup
         if self._parser is not None and not self._is_over:
@@ -361,7 +361,7 @@ class Output:
             place, self._stopped_by = min(places)
             text = text[:place]
             self._is_over = self._decoding.stop_requested = True
-        elif size := _begun(text, self._stop, 1):
+        elif size := _begun(text, self._stop):
             text, self._withheld = text[:-size], text[-size:]
         if text:
             yield TextDelta(text)
@@ -412,21 +412,12 @@ class Output:
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
 
 
-def _begun(text: str, markers: Sequence[str], least: int) -> int:
-    """Return the number of characters at the end of a text that begin a marker.
-
-    Args:
-        text: the text.
-        markers: the markers.
-        least: minimum number of characters that count; 0: `LEAST_MARKER`, and more than half of the marker.
-    """
-    sizes = (
-        size
-        for marker in markers
-        for size in range(least or max(LEAST_MARKER, len(marker) // 2 + 1), len(marker))
-        if text.endswith(marker[:size])
-    )
-    return max(sizes, default=0)
+def _begun(text: str, markers: Sequence[str], *, surely: bool = False) -> int:
+    """Return the number of characters at the end of a text that begin one of some markers. ``surely``: less than
+    `LEAST_MARKER` characters, and less than half of a marker, do not count."""
+    sizes = [begun_marker(text, marker) for marker in markers]
+    least = (max(LEAST_MARKER, len(marker) // 2 + 1) if surely else 1 for marker in markers)
+    return max((size for size, fewest in zip(sizes, least, strict=True) if size >= fewest), default=0)
 
 
 def markup_of(vocabulary: Vocabulary) -> Mapping[int, str]:

@@ -9,7 +9,7 @@ from ..conversation.events import T_co
 from ..errors import ParseError
 from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
-from ..repair import SECONDS, Edit, repair
+from ..repair import SECONDS, Edit, loose_json, repair
 from .truncation import complete_pointers, unfinished_pointers
 from .typed_partial import typed_partial
 
@@ -72,8 +72,7 @@ class PartialReader:
         Raises:
             SchemaError: the schema is malformed, or nothing can satisfy it.
         """
-        options: Any = {"whitespace": "flexible", "property_order": "any", "on_unsupported": "validate"}
-        return cls(Grammar.from_json_schema(schema, **options), seconds=seconds, shape=shape)
+        return cls(loose_json(schema), seconds=seconds, shape=shape)
 
     def feed(self, text: str) -> Partial:
         """Read the next piece of the text; return the partial value.

@@ -102,8 +102,8 @@ class Tracer:
         self._taken: _Record | None = None  # a chosen token that was taken back, until it is replaced
         self._engine_seconds = 0.0
         self._resumed = time.perf_counter()
-        self._told = (0.0, 0.0)  # model and engine seconds that are already in records
-        self._before = 0  # bytes at the beginning of the tokens that belong to the prompt
+        self._recorded = (0.0, 0.0)  # model and engine seconds that are already in records
+        self._prompt_bytes = 0  # bytes at the beginning of the tokens that belong to the prompt
         self._texts: list[tuple[int, int]] = []  # start and end of steps of free text
 
     # -- time --------------------------------------------------------------------------------------------------
@@ -169,12 +169,12 @@ class Tracer:
             reasoning: it is a part of the reasoning.
             healed: number of bytes, from its beginning, that the prompt already had.
         """
-        self._before += healed
+        self._prompt_bytes += healed
         data = self.vocabulary.tokens[token_id]
         control = self._name(token_id) if data is None else ""
         engine = self._engine_seconds + time.perf_counter() - self._resumed
-        model_seconds, engine_seconds = self.model_seconds - self._told[0], engine - self._told[1]
-        self._told = (self.model_seconds, engine)
+        model_seconds, engine_seconds = self.model_seconds - self._recorded[0], engine - self._recorded[1]
+        self._recorded = (self.model_seconds, engine)
         taken, self._taken = self._taken, None
         if taken is not None:  # the model made its choice there: the facts are those of that position
             first, kept = taken.token, taken.kept
@@ -244,7 +244,7 @@ class Tracer:
         """
         finder = _Finder(raw, self._texts, calls, schemas, answer)
         return Trace(
-            tuple(self._placed(finder, raw)),
+            tuple(self._located(finder)),
             self.model,
             self.vocabulary.size,
             prompt_tokens,
@@ -257,7 +257,7 @@ class Tracer:
         """Return for each value the share of the probability that the grammar allows, in the order of their beginnings;
         arguments as for `trace`."""
         sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
-        tokens = self._placed(_Finder(raw, self._texts, calls, {}, answer), raw)
+        tokens = self._located(_Finder(raw, self._texts, calls, {}, answer))
         for record, token in zip(self._records, tokens, strict=True):
             if record.kept is not None:
                 part = token.role if token.pointer is None else "value"
@@ -267,18 +267,18 @@ class Tracer:
             for (part, pointer, tool, call), kept in sums.items()
         )
 
-    def _placed(self, finder: _Finder, raw: str) -> list[TracedToken]:
+    def _located(self, finder: _Finder) -> list[TracedToken]:
         """Return the tokens with their texts and locations."""
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         tokens: list[TracedToken] = []
-        begin, before = 0, self._before
+        begin, prompt_bytes = 0, self._prompt_bytes
         for number, record in enumerate(self._records):
-            skipped = min(before, len(record.data))
-            before -= skipped
+            skipped = min(prompt_bytes, len(record.data))
+            prompt_bytes -= skipped
             text = decode(record.data[skipped:])
-            if number == len(self._records) - 1 and begin + len(text) < len(raw):
+            if number == len(self._records) - 1 and begin + len(text) < len(finder.raw):
                 text += decode(b"", final=True)  # an incomplete character at the end
-            tokens.append(finder.placed(replace(record.token, text=text), begin))
+            tokens.append(finder.located(replace(record.token, text=text), begin))
             begin += len(text)
         return tokens
 
@@ -337,27 +337,29 @@ class Tracer:
         return words.removeprefix(", or ")
 
 
+@dataclass
 class _Finder:
-    """Finds the location of each token in the calls and the JSON of an answer."""
+    """Finds the location of each token in the calls and the JSON of an answer.
 
-    def __init__(
-        self,
-        raw: str,
-        texts: Sequence[tuple[int, int]],
-        calls: Sequence[CallPlaces],
-        schemas: Mapping[str | None, Any],
-        answer: int,
-    ) -> None:
-        self._calls = calls
-        self._starts = [call.name[0] for call in calls]
-        self._texts = texts
-        self._text_starts = [start for start, _ in texts]
-        self._schemas = schemas
-        self._answer = answer
-        self._places = JsonPlaces(raw[answer:]) if answer >= 0 else None
-        self._rules: dict[tuple[str | None, str], str] = {}
+    Args:
+        raw: the raw text of the answer.
+        texts: start and end in it of each piece of free text, in order.
+        calls: see `Tracer.trace`; so for ``schemas`` and ``answer``.
+    """
 
-    def placed(self, token: TracedToken, begin: int) -> TracedToken:
+    raw: str
+    texts: Sequence[tuple[int, int]]
+    calls: Sequence[CallPlaces]
+    schemas: Mapping[str | None, Any]
+    answer: int
+
+    def __post_init__(self) -> None:
+        self._starts = [call.name[0] for call in self.calls]
+        self._text_starts = [start for start, _ in self.texts]
+        self._places = JsonPlaces(self.raw[self.answer :]) if self.answer >= 0 else None
+        self._rules: dict[tuple[str | None, str], str] = {}  # by tool and pointer
+
+    def located(self, token: TracedToken, begin: int) -> TracedToken:
         """Return a token with its location. It begins at index ``begin`` of the raw text, but is located by its first
         character that is not white space, a comma or a colon: a token may have these before the value that it begins.
         """
@@ -368,21 +370,22 @@ class _Finder:
         first = begin + before if before < len(token.text) else begin
         number = bisect_right(self._starts, max(begin, end - 1)) - 1
         if number >= 0:
-            call = self._calls[number]
+            call = self.calls[number]
             if begin < call.name[1]:
                 return replace(token, role="tool", tool=call.tool, call=number)
             if (found := call.at(first)) is not None:
                 return self._at(replace(token, tool=call.tool, call=number), *found)
-        if self._places is not None and first >= self._answer:
-            return self._at(token, *self._places.at(first - self._answer))
+        if self._places is not None and first >= self.answer:
+            return self._at(token, *self._places.at(first - self.answer))
         number = bisect_right(self._text_starts, begin) - 1
-        is_text = number >= 0 and begin < self._texts[number][1]
+        is_text = number >= 0 and begin < self.texts[number][1]
         return replace(token, role="text" if is_text else "format")
 
     def _at(self, token: TracedToken, pointer: str, role: TokenRole) -> TracedToken:
+        """Return a token with the pointer of the value in which it begins, and what the schema says of that value."""
         key = (token.tool, pointer)
         if key not in self._rules:
-            self._rules[key] = rule_at(self._schemas.get(token.tool), pointer)
+            self._rules[key] = rule_at(self.schemas.get(token.tool), pointer)
         return replace(token, role=role, pointer=pointer, schema=self._rules[key])
 
 

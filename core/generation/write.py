@@ -103,7 +103,7 @@ class Writer:
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
-        if output.is_unsaid and not plan.may_be_empty:
+        if output.is_denied_call and not plan.may_be_empty:
             raise _denied(plan.params)
         prompt_tokens = len(decoding.sequence.prompt)
         trace = output.trace(prompt_tokens, _schemas(plan.params)) if plan.params.trace else None

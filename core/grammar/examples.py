@@ -196,7 +196,8 @@ def edits(value: Any, where: str = "") -> Iterator[tuple[str, str, Any]]:
         for name in value:
             yield where, f"lacks {name!r}", {key: inner for key, inner in value.items() if key != name}
         yield where, "has an unknown member", {**value, _unused(value): 0}
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in parts:
         for there, words, changed in edits(inner, f"{where}/{key}"):
             copied = value.copy()
             copied[key] = changed

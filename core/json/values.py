@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .keys import value_key
+
 #: JSON types of values.
 TYPES = ("null", "boolean", "number", "string", "array", "object")
 
@@ -24,13 +26,7 @@ def type_of(value: Any) -> str:
 
 def same_value(left: Any, right: Any) -> bool:
     """Return True if two values are equal as JSON Schema defines it: 1 and 1.0 are, 1 and true are not."""
-    if type_of(left) != type_of(right):
-        return False
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(same_value(value, right[key]) for key, value in left.items())
-    if isinstance(left, (list, tuple)):
-        return len(left) == len(right) and all(map(same_value, left, right))
-    return bool(left == right)
+    return value_key(left) == value_key(right)
 
 
 def is_among(value: Any, listed: Sequence[Any]) -> bool:
@@ -43,19 +39,5 @@ def is_among(value: Any, listed: Sequence[Any]) -> bool:
 
 def in_both(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the values of one list that are in the other as well."""
-    scalars, compounds = set(), []
-    for value in right:
-        kind = type_of(value)
-        if kind in ("array", "object"):
-            compounds.append(value)
-        else:
-            scalars.add((kind, value))
-    found = []
-    for value in left:
-        kind = type_of(value)
-        if kind in ("array", "object"):
-            if any(same_value(value, each) for each in compounds):
-                found.append(value)
-        elif (kind, value) in scalars:
-            found.append(value)
-    return tuple(found)
+    keys = set(map(value_key, right))
+    return tuple(value for value in left if value_key(value) in keys)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import InvalidArgumentsError, Place
-from ..json import escape
+from ..json import escape, resolve_local
 from ..schema.read.live import has_values, marks_of, require_schema, with_answers
 from .asking import LiveValues
 
@@ -60,9 +60,10 @@ def _members(
         return
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = definitions
-        for step in reference[2:].split("/"):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        try:
+            target = resolve_local(definitions, reference)
+        except LookupError:
+            target = None
         yield from _members(target, value, above, pointer, definitions)
     for keyword in ("allOf", "anyOf", "oneOf"):
         for option in schema.get(keyword, ()):

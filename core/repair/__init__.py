@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .extract import ends_early, extract_json, may_go_on
-from .nearest import SECONDS, SPELLING_ONLY, Edit, Repaired, repair, respelled_json
+from .nearest import SECONDS, SPELLING_ONLY, Edit, Repaired, loose_json, repair, respelled_json
 
 __all__ = [
     "SECONDS",
@@ -12,6 +12,7 @@ __all__ = [
     "Repaired",
     "ends_early",
     "extract_json",
+    "loose_json",
     "may_go_on",
     "repair",
     "respelled_json",

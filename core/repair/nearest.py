@@ -145,6 +145,18 @@ def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
     )
 
 
+def loose_json(schema: Any, *, plain_integers: bool = False) -> Grammar:
+    """Return the grammar of a schema's values in text that no grammar held: any white space and order of members;
+    keywords that no grammar can enforce are left out. Arguments and errors as of `Grammar.from_json_schema`."""
+    return Grammar.from_json_schema(
+        schema,
+        whitespace="flexible",
+        property_order="any",
+        on_unsupported="validate",
+        plain_integers=plain_integers,
+    )
+
+
 def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> Any:
     """Return the value of a JSON text; spelling mistakes in an object or array are repaired.
 
@@ -157,14 +169,7 @@ def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> A
         ParseError: there is no such value, or the text ends before it does.
         SchemaError: the schema is malformed, or nothing can satisfy it.
     """
-    grammar = Grammar.from_json_schema(
-        schema,
-        whitespace="flexible",
-        property_order="any",
-        on_unsupported="validate",
-        plain_integers=plain_integers,
-    )
-    repaired = repair(text, grammar, most=SPELLING_ONLY)
+    repaired = repair(text, loose_json(schema, plain_integers=plain_integers), most=SPELLING_ONLY)
     if repaired.edits and repaired.text[:1] not in "{[":
         raise ParseError(
             "the text contains no JSON object or array", hint="ask the model for JSON"

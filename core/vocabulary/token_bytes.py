@@ -22,9 +22,8 @@ from typing import Any
 
 from ..errors import VocabularyError
 
-# A token in a decoder: text, until a step converts it to bytes.
-_Piece = str | bytes
-_Step = Callable[[_Piece], _Piece]
+# A step of a decoder, which changes the text of a token, or converts it to bytes, which later steps leave unchanged.
+_Step = Callable[[str], str | bytes]
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 _HINT = "build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token"
@@ -208,26 +207,26 @@ def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
         return None
     if kind == "ByteLevel" and not fused:
         alphabet = byte_alphabet()
-        return lambda piece: _from_alphabet(piece, alphabet)
+        return lambda text: _from_alphabet(text, alphabet)
     if kind == "ByteFallback" and not fused:
         return _from_byte_token
     if kind == "Metaspace" and not fused:
         replacement = part["replacement"]
-        return lambda piece: piece.replace(replacement, " ") if isinstance(piece, str) else piece
+        return lambda text: text.replace(replacement, " ")
     if kind == "Replace":
         old, new = part["pattern"].get("String"), part["content"]
         # On the whole text, only a single character is safe: a longer pattern might span two tokens.
         if old is not None and (not fused or len(old) == 1):
-            return lambda piece: piece.replace(old, new) if isinstance(piece, str) else piece
+            return lambda text: text.replace(old, new)
     if kind == "Strip":
         content, start, stop = part["content"], part["start"], part["stop"]
         if fused and stop == 0:
             return None  # only at the beginning of a text
         if not fused:
-            return lambda piece: _strip(piece, content, start, stop)
+            return lambda text: _strip(text, content, start, stop)
     if kind == "WordPiece" and not fused:
         prefix, cleanup = part["prefix"], part["cleanup"]
-        return lambda piece: _from_word_piece(piece, prefix, cleanup)
+        return lambda text: _from_word_piece(text, prefix, cleanup)
     raise VocabularyError(
         f"the tokenizer's decoder has the part {kind!r}{' after joining the tokens' if fused else ''}, "
         "with which the bytes of a token depend on its neighbours",
@@ -237,35 +236,34 @@ def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
 
 def _bytes_of(steps: Iterable[_Step], token: str) -> bytes:
     """Return the bytes of a token after all steps of a decoder."""
-    piece: _Piece = token
     for step in steps:
-        piece = step(piece)
-    return piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass")
+        changed = step(token)
+        if isinstance(changed, bytes):
+            return changed
+        token = changed
+    return token.encode("utf-8", "surrogatepass")
 
 
-def _from_alphabet(piece: _Piece, alphabet: Mapping[str, int]) -> _Piece:
-    if isinstance(piece, bytes):
-        return piece
+def _from_alphabet(text: str, alphabet: Mapping[str, int]) -> bytes:
     try:
-        return bytes([alphabet[character] for character in piece])
+        return bytes([alphabet[character] for character in text])
     except KeyError:  # not in this notation (an added token): the decoder leaves it unchanged
-        return piece.encode()
+        return text.encode()
 
 
-def _from_byte_token(piece: _Piece) -> _Piece:
-    if isinstance(piece, str) and _BYTE_TOKEN.fullmatch(piece):
-        return bytes([int(piece[3:5], 16)])
-    return piece
+def _from_byte_token(text: str) -> str | bytes:
+    """Return the byte of a token such as ``<0x0A>``; another token unchanged."""
+    return bytes([int(text[3:5], 16)]) if _BYTE_TOKEN.fullmatch(text) else text
 
 
-def _strip(piece: _Piece, content: str, start: int, stop: int) -> _Piece:
-    if isinstance(piece, bytes):
-        return piece
+def _strip(text: str, content: str, start: int, stop: int) -> str:
+    """Return a text without ``content``, one character, at most ``start`` times at its beginning and ``stop`` at its
+    end."""
     for _ in range(start):
-        piece = piece[1:] if piece.startswith(content) else piece
+        text = text.removeprefix(content)
     for _ in range(stop):
-        piece = piece[:-1] if piece.endswith(content) else piece
-    return piece
+        text = text.removesuffix(content)
+    return text
 
 
 # Replacements of the WordPiece decoder's cleanup, in order. Source: huggingface/tokenizers, src/decoders/wordpiece.rs.
@@ -275,13 +273,12 @@ _CLEANUP = (
 )  # fmt: skip
 
 
-def _from_word_piece(piece: _Piece, prefix: str, cleanup: bool) -> _Piece:
-    if isinstance(piece, bytes):
-        return piece
-    piece = piece[len(prefix) :] if piece.startswith(prefix) else " " + piece
+def _from_word_piece(text: str, prefix: str, cleanup: bool) -> str:
+    """Return the text of a WordPiece token in the middle of a text: ``##ing`` -> ``ing``, ``the`` -> `` the``."""
+    text = text[len(prefix) :] if text.startswith(prefix) else " " + text
     for old, new in _CLEANUP if cleanup else ():
-        piece = piece.replace(old, new)
-    return piece
+        text = text.replace(old, new)
+    return text
 
 
 def _read_slow(tokenizer: Any) -> TokenTable:
@@ -309,7 +306,7 @@ def _read_slow(tokenizer: Any) -> TokenTable:
             if model.id_to_piece(piece_id) == token:
                 _add_sentencepiece(table, model, piece_id, token_id)
         elif alphabet is not None:
-            table.tokens[token_id] = _bytes_of([lambda piece: _from_alphabet(piece, alphabet)], token)
+            table.tokens[token_id] = _from_alphabet(token, alphabet)
         elif len(token) == 1 and ord(token) < 256:
             table.tokens[token_id] = bytes([ord(token)])
     return table

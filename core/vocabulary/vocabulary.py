@@ -15,6 +15,7 @@ import sys
 import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -220,14 +221,8 @@ class Vocabulary:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._tokens, self._eos, dict(self._special), self.cache_dir)
-
-
-def _rebuild(
-    tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int], cache_dir: CacheDir
-) -> Vocabulary:
-    """Rebuild a pickled vocabulary, without derived data."""
-    return Vocabulary(tokens, eos=eos, special=special, cache_dir=cache_dir)
+        make = partial(Vocabulary, eos=self._eos, special=dict(self._special), cache_dir=self.cache_dir)
+        return make, (self._tokens,)  # without derived data
 
 
 def _checked_id(value: Any, size: int, what: str) -> int:
