@@ -86,20 +86,16 @@ class Place:
 
     def __str__(self) -> str:
         """Return the known parts of the position, from the tool to the offset, for the end of a message."""
-        parts = []
-        if self.tool is not None:
-            parts.append(f"tool {self.tool!r}")
-        if self.parameter is not None:
-            parts.append(f"parameter {self.parameter!r}")
-        if self.pointer is not None:
-            parts.append(f"at {self.pointer or 'the root'}")
-        if self.keyword is not None:
-            parts.append(f"keyword {self.keyword!r}")
-        if self.line is not None:
-            parts.append(f"line {self.line}" + (f", column {self.column}" if self.column is not None else ""))
-        if self.offset is not None:
-            parts.append(f"offset {self.offset}")
-        return ", ".join(parts)
+        column = "" if self.column is None else f", column {self.column}"
+        parts = (
+            (self.tool, f"tool {self.tool!r}"),
+            (self.parameter, f"parameter {self.parameter!r}"),
+            (self.pointer, f"at {self.pointer or 'the root'}"),
+            (self.keyword, f"keyword {self.keyword!r}"),
+            (self.line, f"line {self.line}{column}"),
+            (self.offset, f"offset {self.offset}"),
+        )
+        return ", ".join(text for value, text in parts if value is not None)
 
 
 class ToolGrammarError(Exception):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
@@ -62,27 +63,29 @@ def render_reply(reply: Reply) -> str:
     return "\n".join([reply.text, *calls] if reply.text else calls)
 
 
+@dataclass(eq=False)
 class _Session:
-    """A session whose logits prefer the script's next bytes."""
+    """A session whose logits prefer the script's next bytes.
 
+    Args:
+        vocabulary: the vocabulary of the model.
+        ids_of: its tokens by their bytes.
+        target: the reply that the script has next.
+        length_of_prompt: returns the number of tokens of the prompt, which may be replaced while the reply is written.
+        window: number of tokens that fit.
+    """
+
+    vocabulary: Vocabulary
+    ids_of: Mapping[bytes, int]
+    target: bytes
+    length_of_prompt: Callable[[], int]
+    window: int
     cached_tokens = 0
 
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        ids: Mapping[bytes, int],
-        target: bytes,
-        prompt_length: Callable[[], int],
-        window: int,
-    ) -> None:
-        self._window = window
+    def __post_init__(self) -> None:
         self._is_closed = False
-        self._vocabulary = vocabulary
-        self._ids_of = ids
-        self._longest = max(map(len, ids), default=0)
-        self._target = target
-        self._length_of_prompt = prompt_length
-        self._prompt_length = prompt_length()
+        self._longest = max(map(len, self.ids_of))
+        self._prompt_length = self.length_of_prompt()
         self._ids: list[int] = []
         self._written = bytearray()
         self._positions: list[tuple[int, int]] = []  # after each token: how much is written, how much counts as said
@@ -95,41 +98,41 @@ class _Session:
         if self._is_closed:
             raise closed_error("session")
         if len(self._ids) < self._prompt_length:  # the prompt is new, or was replaced
-            self._prompt_length = self._length_of_prompt()
-        for token_id in check_new_tokens(token_ids, len(self._ids), self._window, self._vocabulary.size):
+            self._prompt_length = self.length_of_prompt()
+        for token_id in check_new_tokens(token_ids, len(self._ids), self.window, self.vocabulary.size):
             written, said = self._positions[-1] if self._positions else (0, 0)
             if len(self._ids) >= self._prompt_length:
-                for byte in self._vocabulary.tokens[token_id] or b"":
+                for byte in self.vocabulary.tokens[token_id] or b"":
                     self._written.append(byte)
                     said = self._advance(said)
                 written = len(self._written)
             self._ids.append(token_id)
             self._positions.append((written, said))
-        return self._logits(self._target[self._positions[-1][1] :])
+        return self._logits(self.target[self._positions[-1][1] :])
 
     def _advance(self, said: int) -> int:
         """Return how much of the script counts as said after one more byte, which the grammar may have chosen."""
-        if self._target[said : said + 1] == self._written[-1:]:
+        if self.target[said : said + 1] == self._written[-1:]:
             return said + 1
         # The grammar wrote something else: go on after the next place where the script says the same.
         for size in _MEETING:
             recent = bytes(self._written[-size:])
-            if len(recent) == size and (place := self._target.find(recent, said)) >= 0:
+            if len(recent) == size and (place := self.target.find(recent, said)) >= 0:
                 return place + size
         return said
 
     def _logits(self, wanted: bytes) -> npt.NDArray[np.float32]:
-        logits = np.zeros(self._vocabulary.size, dtype=np.float32)
+        logits = np.zeros(self.vocabulary.size, dtype=np.float32)
         for rank, data in enumerate(_CLOSING):
-            if data in self._ids_of:
-                logits[self._ids_of[data]] = 5.0 + rank
+            if data in self.ids_of:
+                logits[self.ids_of[data]] = 5.0 + rank
         if not wanted:  # control tokens close what text could go on in for ever
-            for token_id in self._vocabulary.special.values():
+            for token_id in self.vocabulary.special.values():
                 logits[token_id] = 20.0
-        for token_id in self._vocabulary.eos:  # what the grammar does not let it say, it leaves unsaid
+        for token_id in self.vocabulary.eos:  # what the grammar does not let it say, it leaves unsaid
             logits[token_id] = 10.0 if wanted else 100.0
         for size in range(1, min(self._longest, len(wanted)) + 1):
-            token = self._ids_of.get(wanted[:size])
+            token = self.ids_of.get(wanted[:size])
             if token is not None:
                 logits[token] = 50.0 + size
         return logits

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
+from ..language import term_kinds as kinds
 from ..language.queries import is_cofinite, is_finite, steps
-from ..language.term_kinds import (
-    ALT,
-    AND,
-    CHARS,
-    EMPTY_KIND,
-    END,
-    EPSILON_KIND,
-    NOT,
-    REPEAT,
-    SEQ,
-    SURROGATES,
-    SURROGATES_END,
-    WORDS,
-)
 from ..language.terms import Terms
 
 #: Maximum number of states that `is_roomy` inspects.
@@ -29,7 +16,7 @@ def is_roomy(terms: Terms, term: int) -> bool:
     if is_cofinite(terms, term):
         return True
     kind, args = terms.shape(term)
-    parts = args if kind == AND else [term]
+    parts = args if kind == kinds.AND else [term]
     if any(is_finite(terms, part) for part in parts):
         return False
     # A cofinite part forbids finitely many strings only, and what is roomy without them stays so.
@@ -58,14 +45,14 @@ def _ends_in_loops(terms: Terms, term: int) -> bool:
     waiting = [term]
     while waiting:
         kind, args = terms.shape(waiting.pop())
-        if kind == SEQ:
+        if kind == kinds.SEQ:
             waiting.append(args[1])
-        elif kind == REPEAT:
+        elif kind == kinds.REPEAT:
             if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # perhaps (ε)*
                 return False
             if args[2] >= 0:
                 waiting.append(args[0])
-        elif kind == ALT:
+        elif kind == kinds.ALT:
             parts = [part for part in args if part != terms.EPSILON]
             if len(parts) < len(args) and all(terms.is_empty(part) for part in parts):
                 return False
@@ -83,25 +70,25 @@ def _admit_after_some_character(terms: Terms, languages: list[int]) -> bool:
     seen = set(languages)
     for term in languages:
         kind, args = terms.shape(term)
-        if kind != NOT:
+        if kind != kinds.NOT:
             return False
         waiting.append(args[0])
     while waiting:
         kind, args = terms.shape(waiting.pop())
-        if kind == CHARS:
+        if kind == kinds.CHARS:
             ranges += args
-        elif kind == WORDS:
+        elif kind == kinds.WORDS:
             ranges += [(ord(character), ord(character)) for word in args for character in word]
-        elif kind in (SEQ, ALT, REPEAT, AND):
+        elif kind in (kinds.SEQ, kinds.ALT, kinds.REPEAT, kinds.AND):
             # Of a repetition the rest are bounds; each part of an intersection has all characters of its strings.
-            parts = args if kind in (SEQ, ALT) else args[:1]
+            parts = args if kind in (kinds.SEQ, kinds.ALT) else args[:1]
             waiting += [part for part in parts if part not in seen]
             seen.update(parts)
-        elif kind not in (EMPTY_KIND, EPSILON_KIND):
+        elif kind not in (kinds.EMPTY_KIND, kinds.EPSILON_KIND):
             return False
     first_missing = 0
-    for low, high in sorted([*ranges, (SURROGATES, SURROGATES_END - 1)]):
+    for low, high in sorted([*ranges, (kinds.SURROGATES, kinds.SURROGATES_END - 1)]):
         if low > first_missing:
             return True
         first_missing = max(first_missing, high + 1)
-    return first_missing < END
+    return first_missing < kinds.END

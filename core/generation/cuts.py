@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,20 +10,6 @@ from ..conversation.events import TokenWritten
 from ..vocabulary.vocabulary import Vocabulary
 from .output import Output
 from .params import GenerateParams, OutputParser
-
-
-@dataclass
-class _Written:
-    """What `Output` asks of a decoding, for a text that is already there."""
-
-    backend: Any
-    token_ids: list[int]
-    closed_at: int
-    reason: str = "length"
-    reasoning: Any = None
-    tracer: Any = None
-    stop_requested: bool = False
-    params: GenerateParams = field(default_factory=lambda: GenerateParams(equal_calls=True))  # no call is left out
 
 
 def cut_places(
@@ -41,8 +26,17 @@ def cut_places(
     """
     tokens = vocabulary.tokens
     size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
-    written: Any = _Written(SimpleNamespace(vocabulary=vocabulary), list(token_ids), size)
-    output = Output(written, parser, is_json=is_json)
+    decoding: Any = SimpleNamespace(  # what `Output` asks of one, for a text that is already there
+        backend=SimpleNamespace(vocabulary=vocabulary),
+        params=GenerateParams(equal_calls=True),  # no call is left out
+        token_ids=list(token_ids),
+        closed_at=size,
+        reason="length",
+        reasoning=None,
+        tracer=None,
+        stop_requested=False,
+    )
+    output = Output(decoding, parser, is_json=is_json)
     for token in token_ids:
         output.feed(TokenWritten(token, tokens[token] or b"", False))
     output.close()

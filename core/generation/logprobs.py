@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,38 +11,34 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
+@dataclass(frozen=True, eq=False)
 class LogProbs:
     """The model's distribution over the allowed tokens, before bias, penalty and temperature.
 
-    Args:
-        logits: the model's logits, shape ``[V]``.
-        allowed: ids of the allowed tokens, ascending, at least one.
+    Attributes:
+        allowed: ids of the allowed tokens, ascending, at least one; of a word that was chosen as a whole, the id of its
+            first token.
+        values: the log-probability of each; of such a word, that of the word.
     """
 
-    def __init__(self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> None:
-        self._allowed = allowed
-        self._values = log_softmax(logits.take(allowed))
+    allowed: npt.NDArray[np.intp]
+    values: npt.NDArray[np.float64]
 
     @classmethod
-    def of_whole(cls, token_id: int, logprob: float) -> LogProbs:
-        """Return the distribution for the first token of a word that was chosen as a whole with this
-        log-probability."""
-        made = cls(np.zeros(token_id + 1, np.float32), np.array([token_id], np.intp))
-        made._values = np.array([logprob])
-        return made
+    def of_logits(cls, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> LogProbs:
+        """Return the distribution over the allowed tokens, given the model's logits, shape ``[V]``."""
+        return cls(allowed, log_softmax(logits.take(allowed)))
 
     def of(self, token_id: int) -> float:
         """Return the log-probability of an allowed token."""
-        return float(self._values[np.searchsorted(self._allowed, token_id)])
+        return float(self.values[np.searchsorted(self.allowed, token_id)])
 
     def likeliest(self, count: int) -> tuple[tuple[int, float], ...]:
         """Return the likeliest tokens with their log-probabilities, likeliest first, without those of probability 0."""
         if not count:
             return ()
-        places = np.argsort(-self._values, kind="stable")[:count]
-        return tuple(
-            (int(self._allowed[one]), float(self._values[one])) for one in places if self._values[one] > -np.inf
-        )
+        places = np.argsort(-self.values, kind="stable")[:count]
+        return tuple((int(self.allowed[one]), float(self.values[one])) for one in places if self.values[one] > -np.inf)
 
 
 def log_mass(logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> float:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..conversation.events import TokenWritten
 from .logprobs import LogProbs
 from .retokenise import size_of
 from .tracer import Observation
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from ..conversation.trace import How
@@ -63,7 +64,7 @@ class StepRecord:
             return None
         logits = self.sequence.logits if len(allowed) > 1 else None
         if self.params.logprobs is not None and logits is not None:
-            self.logprobs = LogProbs(logits, allowed)
+            self.logprobs = LogProbs.of_logits(logits, allowed)
         return None if self.tracer is None else self.tracer.observe(logits, allowed, matcher, self.pending.text)
 
     def append(
@@ -82,7 +83,7 @@ class StepRecord:
         word = None if how == "closed" else self.words.take_word()
         if word is not None:
             choices, how, forced = word.count, "sampled", False
-            self.logprobs = LogProbs.of_whole(token_id, word.logprob)
+            self.logprobs = LogProbs(np.array([token_id]), np.array([word.logprob]))
             seen = replace(seen or Observation(choices), kept=word.mass)
         elif seen is not None and self.emitted - self.pending.emitted < self.words.end:
             seen = replace(seen, kept=None)  # the choice of the word includes its end

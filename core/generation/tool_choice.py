@@ -22,9 +22,7 @@ def tool_set_of(tools: Any) -> ToolInterface:
     """
     if isinstance(tools, ToolInterface):
         return tools
-    made: ToolInterface = import_module("toolgrammar.tools").ToolSet.from_any(
-        tools
-    )  # by name, because core does not import tools
+    made: ToolInterface = import_module("toolgrammar.tools").ToolSet.from_any(tools)  # core does not import tools
     return made
 
 
@@ -34,7 +32,7 @@ def policy_of(policy: Any) -> Any:
     Raises:
         PolicyError: it is malformed.
     """
-    return import_module("toolgrammar.tools").Policy.from_any(policy)  # by name, because core does not import tools
+    return import_module("toolgrammar.tools").Policy.from_any(policy)  # core does not import tools
 
 
 def allowed_by(policy: Any, tools: ToolInterface) -> ToolInterface:

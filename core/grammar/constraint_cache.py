@@ -243,7 +243,7 @@ class ConstraintCache:
         entry = self._entries[key]
         constraint = entry.constraint
         if constraint.program.store.is_shared:
-            self._shared[constraint.vocabulary].see(constraint)
+            self._shared[constraint.vocabulary].note(constraint)
             return
         size = constraint.byte_count() + entry.grammar.byte_count()
         self._bytes += size - entry.size
@@ -274,7 +274,7 @@ class ConstraintCache:
         """Drop the entries whose shared store was full and has been replaced: they would keep it in memory."""
         sharers = self._shared[vocabulary]
         sharers.is_renewed = False
-        assert sharers.constraint is not None  # it was seen
+        assert sharers.constraint is not None  # it was noted
         newest = sharers.constraint.program.store
         for key, entry in list(self._entries.items()):
             store = entry.constraint.program.store
@@ -316,16 +316,17 @@ class _Sharers:
     is_renewed: bool = False
     older: list[weakref.ref[LazyAutomaton]] = field(default_factory=list)
 
-    def see(self, constraint: Constraint) -> None:
+    def note(self, constraint: Constraint) -> None:
         """Note the store of a constraint that was just requested: a newer store replaces a full one."""
-        before = self.constraint
-        if before is None or before.program.store is not constraint.program.store:
-            if before is None or before.program.is_full:
+        newest = self.constraint
+        if newest is None:
+            self.constraint = constraint
+        elif newest.program.store is not constraint.program.store:
+            self.is_renewed = True
+            if newest.program.is_full:
                 self.constraint = constraint
-                if before is not None:
-                    self.older = [each for each in self.older if each() is not None]
-                    self.older.append(weakref.ref(before.program.store))
-            self.is_renewed = before is not None
+                self.older = [each for each in self.older if each() is not None]
+                self.older.append(weakref.ref(newest.program.store))
 
     def byte_count(self) -> int:
         """Return the size of the newest store, and of older ones in use, in bytes."""

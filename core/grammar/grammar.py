@@ -60,28 +60,6 @@ class Grammar:
     ``a.matches(x) or b.matches(x)``.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_build",
-        "_bytes",
-        "_digest",
-        "_has_common",
-        "_has_rules",
-        "_hash",
-        "_identity",
-        "_is_part",
-        "_key",
-        "_lock",
-        "_narrowed",
-        "_program",
-        "_program_in_use",
-        "_specials",
-        "_sure",
-        "_unenforced",
-        "_workspace",
-        "schema",
-    )
-
     def __init__(
         self,
         build: Callable[[Nodes], int],

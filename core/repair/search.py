@@ -114,6 +114,7 @@ class _Node:
         return [node.change for node in self._path() if node.change is not None]
 
 
+@dataclass(eq=False)
 class Search:
     """One search.
 
@@ -132,24 +133,19 @@ class Search:
         would_invent: an invented edit was left out, since ``invent`` is False.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        data: bytes,
-        *,
-        specials: Collection[str],
-        most: float | None,
-        invent: bool,
-        seconds: float,
-        goes_on: bool = False,
-    ) -> None:
-        self._program = program
-        self._automaton = program.automaton
-        self._data = data
-        self._invent = invent
-        self._goes_on = goes_on
-        self._until = time.thread_time() + seconds
-        names = sorted((name.encode() for name in specials), key=len, reverse=True)
+    program: Program
+    data: bytes
+    specials: Collection[str]
+    most: float | None
+    invent: bool
+    seconds: float
+    goes_on: bool = False
+
+    def __post_init__(self) -> None:
+        data = self.data
+        self._automaton = self.program.automaton
+        self._until = time.thread_time() + self.seconds
+        names = sorted((name.encode() for name in self.specials), key=len, reverse=True)
         found = re.finditer(b"|".join(map(re.escape, names)), data) if names else ()
         #: The names of control tokens in the text, by position: each stands for its token where that may follow.
         self._tokens = {match.start(): match.group() for match in found}
@@ -158,7 +154,8 @@ class Search:
         near = MAX_COST + MAX_EACH * (braces + min(data.count(b":"), 8 * braces))
         if not any(mark in data for mark in (b"{", b"[", b"(", b"<")):
             near = MAX_COST_OF_WORDS
-        self._most = most if most is not None else MAX_INVENTED + near if invent else near
+        default = MAX_INVENTED + near if self.invent else near
+        self._most = default if self.most is None else self.most  # lower, once the text lacks a value
         # By cost, then the furthest first, then in order of arrival.
         self._heap: list[tuple[float, int, int, _Node]] = []
         self._aside: list[tuple[float, int, int, _Node]] = []
@@ -177,8 +174,8 @@ class Search:
 
     def run(self) -> tuple[bytes, list[Change]] | None:
         """Return the cheapest text that was found and its edits; None if there is none."""
-        with self._program.lock:
-            start = _Node(self._program.start, 0, 0.0)
+        with self.program.lock:
+            start = _Node(self.program.start, 0, 0.0)
         self._push(start)
         for beginning in self._beginnings(start):
             self._push(beginning)
@@ -191,7 +188,7 @@ class Search:
             if time.thread_time() > self._until:
                 self.is_late = True
                 return None
-            with self._program.lock:
+            with self.program.lock:
                 self._expand(node)
 
     # -- the queue ---------------------------------------------------------------------------------------------------
@@ -220,7 +217,7 @@ class Search:
 
     def _follow(self, node: _Node, state: int, change: Change, before: bytes = b"") -> None:
         """Push the node after an edit; ``before`` is the unchanged text between the node and the edit."""
-        if change.is_invented and not self._invent:
+        if change.is_invented and not self.invent:
             self.would_invent = True
         elif state != REFUSED:
             self._push(_Node(state, change.end, node.cost + change.cost, node, before + change.text, change))
@@ -232,7 +229,7 @@ class Search:
         after = self._automaton.advance(state, data)
         if after >= REFUSED:
             return after
-        return self._program.advance(state, data, Written(node.written() + behind))
+        return self.program.advance(state, data, Written(node.written() + behind))
 
     def _read(self, node: _Node, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
         """Return how far the unchanged text is read after a node, at most to ``end``, and the state there. Pieces that
@@ -244,7 +241,7 @@ class Search:
                 are added.
             end: the position to stop at.
         """
-        data = self._data
+        data = self.data
         at, state = marks[bisect_right(marks, end, key=itemgetter(0)) - 1]
         size = 64
         while size and at < end:
@@ -266,11 +263,11 @@ class Search:
     def _next_token(self, at: int) -> int:
         """Return where the next name of a control token begins, or the end of the text."""
         index = bisect_left(self._token_starts, at)
-        return self._token_starts[index] if index < len(self._token_starts) else len(self._data)
+        return self._token_starts[index] if index < len(self._token_starts) else len(self.data)
 
     def _after_token(self, node: _Node, state: int, name: bytes, behind: bytes) -> int:
         """Return the state after a control token, or `REFUSED`; ``behind`` is the text between the node and it."""
-        store, text = self._program.store, name.decode()
+        store, text = self.program.store, name.decode()
         if text not in store.specials:
             return REFUSED
         # Here a control token counts as its name, elsewhere as one byte.
@@ -280,7 +277,7 @@ class Search:
 
     def _expand(self, node: _Node) -> None:
         """Read on from a node, and push the nodes of all edits where the text is refused."""
-        data, begin = self._data, node.at
+        data, begin = self.data, node.at
         marks = [(begin, node.state)]
         end, state = self._read(node, marks, len(data))
         self.furthest = max(self.furthest, end)
@@ -307,7 +304,7 @@ class Search:
     def _read_otherwise(self, node: _Node, marks: list[tuple[int, int]], end: int) -> None:
         """Push nodes with an edit of one of the last pieces before a refusal at ``end``: another reading, another word,
         or without the member that begins there."""
-        data, begin = self._data, node.at
+        data, begin = self.data, node.at
         later, cost_of_later = len(data), STRANGE_MEMBER  # the piece after the present one, and the cost of leaving it
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
@@ -337,7 +334,7 @@ class Search:
     @cached_property
     def _structure(self) -> tuple[array[int], array[int]]:
         """By position: the number of open brackets, and the opening quote of the string around it (-1: none)."""
-        return structure_of(self._data)
+        return structure_of(self.data)
 
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
         """Return True if a position is inside a value and a word goes on there (a string at a letter or digit, a bare
@@ -345,7 +342,7 @@ class Search:
 
         False inside one of finitely many words, such as a name: it is replaced as a whole, or it is misspelled markup.
         """
-        data = self._data
+        data = self.data
         if not 0 < at < len(data) or not _IN_WORD.match(data, at):
             return False
         _, opening_quotes = self._structure
@@ -365,22 +362,22 @@ class Search:
         """Return the cost of leaving out the member at a position: lower if the text is refused at its name, and no
         possible name is near."""
         stop, name = self._content(at)
-        if not name or end > stop or self._data[:at].rstrip()[-1:] not in (b",", b"{"):
+        if not name or end > stop or self.data[:at].rstrip()[-1:] not in (b",", b"{"):
             return UNKNOWN_MEMBER
         near = nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
         return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
 
     def _evades(self, state: int, at: int, reading: Reading) -> bool:
         """Return True if a reading changes the type of a value although its own type is possible here."""
-        kind, other = kind_of(self._data[at : reading.end]), kind_of(reading.text)
+        kind, other = kind_of(self.data[at : reading.end]), kind_of(reading.text)
         if not kind or not other or kind == other:
             return False
         return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
 
     def _beginnings(self, start: _Node) -> Iterator[_Node]:
         """Yield the nodes after prose before the text."""
-        data = self._data
-        with self._program.lock:
+        data = self.data
+        with self.program.lock:
             first = self._following(start.state)
         if len(first) > MAX_BRANCHES:
             return
@@ -396,23 +393,23 @@ class Search:
     def _leave_rest(self, node: _Node, end: int, state: int) -> None:
         """Push the text that ends at ``end``, with the rest of the data left out: cheap if the rest is space, fences
         and brackets, else the cost of prose, and more if ``end`` is within a structure."""
-        rest = self._data[end:]
+        rest = self.data[end:]
         cost, why = 0.1, "text after the answer"
         if rest.strip(b" \t\r\n`}])>"):
             cost = cost_of_prose(rest)
             if self._structure[0][end]:
                 cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
-        change = Change(end, len(self._data), b"", cost, why)
-        text = self._data[node.at : end]
-        self._push(_Node(state, len(self._data), node.cost + cost, node, text, change, is_whole=True))
+        change = Change(end, len(self.data), b"", cost, why)
+        text = self.data[node.at : end]
+        self._push(_Node(state, len(self.data), node.cost + cost, node, text, change, is_whole=True))
 
     def _finish(self, node: _Node, end: int, state: int) -> None:
         """Push the complete text, or the text with its shortest completion."""
-        text = self._data[node.at : end]
+        text = self.data[node.at : end]
         if self._automaton.accepts(state):
             self._push(_Node(state, end, node.cost, node, text, is_whole=True))
             return
-        parts = self._program.store.shortest_completion(state, Written(node.written() + text))
+        parts = self.program.store.shortest_completion(state, Written(node.written() + text))
         cost, added, is_invented = 0.0, b"", False
         for part in parts:
             if isinstance(part, bytes):
@@ -424,21 +421,21 @@ class Search:
                 state = self._after_token(node, state, part.encode(), text + added)
                 cost += MARKUP
                 added += part.encode()
-        if self._goes_on:
+        if self.goes_on:
             cost = 0.0
-        elif is_invented and not self._invent:
+        elif is_invented and not self.invent:
             # The text was read to its end and lacks a value: other readings must be near.
             self.would_invent = True
             self._most = min(self._most, node.cost + MOST_BESIDE_CUT)
             return
-        is_cut = self._goes_on or cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
+        is_cut = self.goes_on or cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
         change = Change(end, end, added, cost, "the end is missing", is_invented, is_cut)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
     def _make_up(self, node: _Node, end: int, state: int) -> None:
         """Push the node with the values that an object or array still needs before the bracket at ``end``."""
-        bracket, before = self._data[end], self._data[node.at : end]
-        parts = self._program.store.shortest_completion(state, Written(node.written() + before))
+        bracket, before = self.data[end], self.data[node.at : end]
+        parts = self.program.store.shortest_completion(state, Written(node.written() + before))
         added = parts[0] if parts and isinstance(parts[0], bytes) else b""
         size = closing_bracket(added)
         if not size or added[size : size + 1] != bytes((bracket,)):
@@ -485,7 +482,7 @@ class Search:
 
         If the position ``splits`` a value, an insertion that ends the value is invented: it makes another value.
         """
-        before = self._data[node.at : end]
+        before = self.data[node.at : end]
         last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
         for text in self._forced(end, state, before or node.text, last):
             cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
@@ -496,11 +493,11 @@ class Search:
         for text, cost in INSERTED:
             if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
-            if text == b'"' and (end == len(self._data) or self._data[end] not in WORD_BYTES):  # nothing to be quoted
+            if text == b'"' and (end == len(self.data) or self.data[end] not in WORD_BYTES):  # nothing to be quoted
                 continue
             if text != b'"' and is_free:  # it would be a part of a string
                 continue
-            if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
+            if text in b",:" and self.data[end - 1 : end] == b'"' and self.data[end : end + 1].isalpha():
                 cost += 0.9  # the quote more likely opens the next string
             after = self._step(node, state, text, before)
             if splits or after != REFUSED:
@@ -508,7 +505,7 @@ class Search:
 
     def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
         """Yield the text that the grammar forces here, and its prefixes after which the broken text may continue."""
-        data, forced = self._data, self._automaton.forced(state, MAX_FORCED)
+        data, forced = self.data, self._automaton.forced(state, MAX_FORCED)
         if last == b'"' and forced[:1].strip(b'"'):
             return  # a quote was missing before a word of the text, and this would be another word
         if not forced or (before and before[-1] in WORD_BYTES and forced[0] in WORD_BYTES and end < len(data)):
@@ -525,21 +522,21 @@ class Search:
         possible = self._following(state)
         if len(possible) > MAX_BRANCHES:
             return
-        stop = _MARK.search(self._data, end + 1, end + MAX_PROSE)
+        stop = _MARK.search(self.data, end + 1, end + MAX_PROSE)
         if stop is None or stop.group() not in (b"<", b"{", b"[") or stop.group()[0] not in possible:
             return  # before a quote or a closing bracket, the words may be a member without quotes
-        if len(self._data[end : stop.start()].split()) < 2:
+        if len(self.data[end : stop.start()].split()) < 2:
             return
-        skipped = self._data[end : stop.start()]
+        skipped = self.data[end : stop.start()]
         change = Change(end, stop.start(), b"", cost_of_prose(skipped), "text between")
-        self._follow(node, state, change, self._data[node.at : end])
+        self._follow(node, state, change, self.data[node.at : end])
 
     def _change_bytes(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
         """Push nodes that leave out one character or piece, or insert or substitute one of few possible characters.
 
         Inside a value (``splits``) such an edit is invented: it makes another value.
         """
-        data, before = self._data, self._data[node.at : end]
+        data, before = self.data, self.data[node.at : end]
         size = 1  # of the character
         while end + size < len(data) and data[end + size] & 0xC0 == 0x80:  # bytes 10xxxxxx go on with it
             size += 1
