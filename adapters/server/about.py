@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from .. import _shared
 from .exchange import Incoming, as_json, refused
 from .fields import Fields, RequestError
 from .limits import Queue
@@ -30,6 +30,24 @@ _ABSENT: Mapping[str, str] = {
     **dict.fromkeys(("/v1/images/generations", "/v1/images/edits"), "make images"),
     **dict.fromkeys(("/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete"), "change its models"),
 }
+
+
+class Telling(NamedTuple):
+    """An endpoint without a body, which tells something of the server.
+
+    Attributes:
+        path: of the endpoint.
+        summary: what it tells, in a line.
+        tell: returns the response to a request, or its JSON.
+        protocol: in whose form errors are; None: Anthropic's for its clients, OpenAI's for others.
+        is_open: it needs no key.
+    """
+
+    path: str
+    summary: str
+    tell: Callable[[Request], Any]
+    protocol: Protocol | None = None
+    is_open: bool = False
 
 
 class About:
@@ -59,78 +77,88 @@ class About:
         self._served = served
         self._incoming = incoming
         self._responses = stored
-        self._endpoints = endpoints
         self._queues = queues
-        self._metrics = metrics
         self._created = int(time.time())
         self.paths: dict[str, list[str]] = {}
+        self._tellings = tellings = [
+            Telling("/v1/models", "List the models", self._models),
+            Telling("/v1/models/{name}", "Describe a model", self._model),
+            Telling(
+                "/api/v0/models",
+                "List the models, as LM Studio did before 0.4",
+                lambda _: {"object": "list", "data": served.described(lm_studio.model_of_v0)},
+            ),
+            Telling(
+                "/api/v1/models",
+                "List the models, as LM Studio does",
+                lambda _: {"models": served.described(lm_studio.model_of_v1)},
+            ),
+            Telling("/api/tags", "List the models, as Ollama does", self._tags, ollama.CHAT),
+            Telling("/api/ps", "List the models that are loaded, as Ollama does", self._tags, ollama.CHAT),
+            Telling("/api/version", "Tell the version", lambda _: {"version": version("toolgrammar")}, ollama.CHAT),
+            Telling("/health", "Tell that the process lives", lambda _: {"status": "ok"}, is_open=True),
+            Telling("/ready", "Tell whether it takes requests", self._ready, is_open=True),
+            Telling("/openapi.json", "Tell this description", lambda _: description(endpoints, summaries, served)),
+        ]
+        if metrics is not None:
+            summary = "Tell counts and durations, in the text format of Prometheus"
+            tellings.append(Telling("/metrics", summary, lambda _: metrics.response(), CHAT_COMPLETIONS))
+        summaries = {telling.path: telling.summary for telling in tellings}
 
     def routes(self) -> list[Route]:
         """Return the routes to them."""
-        routes = [
+        return [
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
-            Route("/v1/models", self._models, methods=["GET"]),
-            Route("/v1/models/{name:path}", self._model, methods=["GET"]),
-            Route("/api/v0/models", self._models_v0, methods=["GET"]),
-            Route("/api/v1/models", self._models_v1, methods=["GET"]),
-            Route("/api/tags", self._tags, methods=["GET"]),
-            Route("/api/ps", self._tags, methods=["GET"]),
             Route("/api/show", self._show, methods=["POST"]),
-            Route("/api/version", self._version, methods=["GET"]),
-            Route("/health", self._health, methods=["GET"]),
-            Route("/ready", self._ready, methods=["GET"]),
-            Route("/openapi.json", self._description, methods=["GET"]),
+            *(
+                # The name of a model may have slashes.
+                Route(telling.path.replace("{name}", "{name:path}"), partial(self._told, telling), methods=["GET"])
+                for telling in self._tellings
+            ),
         ]
-        return routes if self._metrics is None else [*routes, Route("/metrics", self._scrape, methods=["GET"])]
+
+    async def _told(self, telling: Telling, request: Request) -> Response:
+        """Return the response of an endpoint, to a client with a key."""
+        try:
+            if not telling.is_open:
+                self._incoming.authorize(request)
+            told = telling.tell(request)
+        except RequestError as error:
+            by_client = messages.MESSAGES if "anthropic-version" in request.headers else CHAT_COMPLETIONS
+            return refused(telling.protocol or by_client, error)
+        return told if isinstance(told, Response) else as_json(told)
 
     def _facts(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._created, "owned_by": "toolgrammar"}
 
-    async def _models(self, request: Request) -> Response:
+    def _models(self, request: Request) -> dict[str, Any]:
         facts = [self._facts(name) for name in self._served]
         if "anthropic-version" in request.headers:
-            return self._guarded(request, lambda: messages.models_of(facts))
+            return messages.models_of(facts)
         if "client_version" in request.query_params:  # so Codex asks, which has a form of its own
-            return self._guarded(request, lambda: {"models": [self._codex_model(name) for name in self._served]})
-        return self._guarded(request, lambda: {"object": "list", "data": facts})
+            return {"models": self._served.described(openai_form.codex_model)}
+        return {"object": "list", "data": facts}
 
-    async def _models_v0(self, request: Request) -> Response:
-        return self._guarded(request, lambda: {"object": "list", "data": self._in_lm_studio(lm_studio.model_of_v0)})
+    def _model(self, request: Request) -> dict[str, Any]:
+        self._served.model(request.path_params["name"])
+        facts = self._facts(request.path_params["name"])
+        return messages.model_of(facts) if "anthropic-version" in request.headers else facts
 
-    async def _models_v1(self, request: Request) -> Response:
-        return self._guarded(request, lambda: {"models": self._in_lm_studio(lm_studio.model_of_v1)})
+    def _tags(self, request: Request) -> dict[str, Any]:
+        return {"models": self._served.described(ollama.facts_of)}
 
-    def _in_lm_studio(self, form: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
-        served = {name: self._served.model(name) for name in self._served}
-        return [form(name, one.context_window, images=one.capabilities.images) for name, one in served.items()]
-
-    def _codex_model(self, name: str) -> dict[str, Any]:
-        model = self._served.model(name)
-        images, thinks = model.capabilities.images, _shared.thinks(model)
-        return openai_form.codex_model(name, model.context_window, images=images, thinks=thinks)
-
-    async def _model(self, request: Request) -> Response:
-        def facts() -> dict[str, Any]:
-            self._served.model(request.path_params["name"])
-            made = self._facts(request.path_params["name"])
-            return messages.model_of(made) if "anthropic-version" in request.headers else made
-
-        return self._guarded(request, facts)
+    def _ready(self, request: Request) -> Response:
+        full = any(queue.is_full for queue in self._queues.values())
+        return as_json({"status": "busy" if full else "ready"}, 503 if full else 200)
 
     async def _response(self, request: Request) -> Response:
         act = self._responses.forget if request.method == "DELETE" else self._responses.find
 
-        def answer() -> Any:
+        def answer(_: Request) -> Any:
             Fields(dict(request.query_params), responses.STORED)
             return act(request.path_params["name"])
 
-        return self._guarded(request, answer)
-
-    async def _tags(self, request: Request) -> Response:
-        served = self._served
-        return self._guarded(
-            request, lambda: {"models": [ollama.facts_of(name, served.model(name)) for name in served]}, ollama.CHAT
-        )
+        return await self._told(Telling("", "", answer), request)
 
     async def _show(self, request: Request) -> Response:
         try:
@@ -139,19 +167,6 @@ class About:
         except RequestError as error:
             return refused(ollama.CHAT, error)
         return as_json(ollama.shown(model))
-
-    async def _version(self, request: Request) -> Response:
-        return self._guarded(request, lambda: {"version": version("toolgrammar")}, ollama.CHAT)
-
-    def _guarded(self, request: Request, make: Callable[[], Any], protocol: Protocol | None = None) -> Response:
-        """Return what ``make`` returns as JSON, to a client with a key; errors are in the form of a protocol."""
-        if protocol is None:
-            protocol = messages.MESSAGES if "anthropic-version" in request.headers else CHAT_COMPLETIONS
-        try:
-            self._incoming.authorize(request)
-            return as_json(make())
-        except RequestError as error:
-            return refused(protocol, error)
 
     async def unrouted(self, request: Request, error: Exception) -> Response:
         """Return the error for an endpoint or a method that does not exist, in the form of its protocol."""
@@ -168,23 +183,3 @@ class About:
             return refused(protocol, RequestError(f"this server does not {_ABSENT[path]}", hint=hint, status=501))
         hint = f"the endpoints are {', '.join(self.paths)}"
         return refused(protocol, RequestError(f"unknown endpoint {path}", hint=hint, status=404))
-
-    async def _health(self, request: Request) -> Response:
-        return as_json({"status": "ok"})
-
-    async def _description(self, request: Request) -> Response:
-        return self._guarded(
-            request, lambda: description(self._endpoints, self._served, metrics=self._metrics is not None)
-        )
-
-    async def _ready(self, request: Request) -> Response:
-        full = any(queue.is_full for queue in self._queues.values())
-        return as_json({"status": "busy" if full else "ready"}, 503 if full else 200)
-
-    async def _scrape(self, request: Request) -> Response:
-        assert self._metrics is not None
-        try:
-            self._incoming.authorize(request)
-        except RequestError as error:
-            return refused(CHAT_COMPLETIONS, error)
-        return Response(self._metrics.text(), headers={"Content-Type": self._metrics.media_type})

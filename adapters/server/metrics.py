@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from starlette.responses import Response
+
 from toolgrammar.core.conversation import Usage
 
 from .. import _shared
@@ -31,7 +33,7 @@ class Metrics:
         except ImportError:
             raise _shared.missing("prometheus-client", "server") from None
         self._write = prometheus.generate_latest
-        self.media_type = prometheus.CONTENT_TYPE_LATEST
+        self._media_type = prometheus.CONTENT_TYPE_LATEST
         self._registry = registry = prometheus.CollectorRegistry()
         self._requests = prometheus.Counter(
             "toolgrammar_requests", "Requests.", ["path", "model", "status"], registry=registry
@@ -80,6 +82,6 @@ class Metrics:
         if is_cut:
             self._cut.labels(model).inc()
 
-    def text(self) -> bytes:
+    def response(self) -> Response:
         """Return all of them in the text format."""
-        return self._write(self._registry)
+        return Response(self._write(self._registry), headers={"Content-Type": self._media_type})

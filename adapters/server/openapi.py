@@ -15,22 +15,6 @@ from .protocols.base import Endpoint
 
 _TEXT: dict[str, Any] = {"type": "string"}
 
-
-#: Other endpoints, and what they are for.
-_GETS: Mapping[str, str] = {
-    "/v1/models": "List the models",
-    "/v1/models/{name}": "Describe a model",
-    "/api/v0/models": "List the models, as LM Studio did before 0.4",
-    "/api/v1/models": "List the models, as LM Studio does",
-    "/api/tags": "List the models, as Ollama does",
-    "/api/ps": "List the models that are loaded, as Ollama does",
-    "/api/version": "Tell the version",
-    "/health": "Tell that the process lives",
-    "/ready": "Tell whether it takes requests",
-    "/metrics": "Tell counts and durations, in the text format of Prometheus",
-    "/openapi.json": "Tell this description",
-}
-
 _ERRORS: Mapping[str, dict[str, Any]] = {
     "/api/": {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]},
     "/v1/messages": {
@@ -77,8 +61,14 @@ _STATUSES = {
 }
 
 
-def description(endpoints: Iterable[Endpoint], models: Iterable[str], *, metrics: bool) -> dict[str, Any]:
-    """Return the description of a server of some models, with or without metrics."""
+def description(endpoints: Iterable[Endpoint], others: Mapping[str, str], models: Iterable[str]) -> dict[str, Any]:
+    """Return the description of a server.
+
+    Args:
+        endpoints: those that take a body.
+        others: paths of those without one, and what each is for.
+        models: names of the models.
+    """
     known = {"enum": [*models]}
     paths: dict[str, Any] = {}
     for one in endpoints:
@@ -91,12 +81,11 @@ def description(endpoints: Iterable[Endpoint], models: Iterable[str], *, metrics
                 "responses": {"200": _answer(one.path, "stream" in one.form.rows), **_errors(one.path)},
             }
         }
-    for path, summary in _GETS.items():
-        if path != "/metrics" or metrics:
-            responses: dict[str, Any] = {"200": _answer(path), **_errors(path)}
-            if path == "/ready":
-                responses["503"] = _answer(path)
-            paths[path] = {"get": {"summary": summary, "responses": responses, **_parameters(path)}}
+    for path, summary in others.items():
+        responses: dict[str, Any] = {"200": _answer(path), **_errors(path)}
+        if path == "/ready":
+            responses["503"] = _answer(path)
+        paths[path] = {"get": {"summary": summary, "responses": responses, **_parameters(path)}}
     stored = {"responses": {"200": _answer("/v1/responses"), **_errors("/v1/responses")}, **_parameters("{name}")}
     paths["/v1/responses/{name}"] = {
         "get": {"summary": "Return a response that is kept", **stored},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.generation import OPTIONS, GenerateParams
@@ -104,6 +104,10 @@ class Served:
             RequestError: there is none (404).
         """
         return self._loaded_model(name).model()
+
+    def described(self, form: Callable[[str, Model], Any]) -> list[Any]:
+        """Return each model in some form, which is made of its name and itself."""
+        return [form(name, self.model(name)) for name in self]
 
     def images(self, name: str) -> RequestImages:
         """Return the check of the images of a request to a model.

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolgrammar.core.models import Model
+
 PUBLISHER = "toolgrammar"
 
 
-def model_of_v0(name: str, window: int | None, *, images: bool) -> dict[str, Any]:
+def model_of_v0(name: str, model: Model) -> dict[str, Any]:
     """Return a model as the older list has it."""
     return {
         "id": name,
         "object": "model",
-        "type": "vlm" if images else "llm",
+        "type": "vlm" if model.capabilities.images else "llm",
         "publisher": PUBLISHER,
         "state": "loaded",
         "capabilities": ["tool_use"],
-        **({} if window is None else {"max_context_length": window, "loaded_context_length": window}),
+        "max_context_length": model.context_window,
+        "loaded_context_length": model.context_window,
     }
 
 
-def model_of_v1(name: str, window: int | None, *, images: bool) -> dict[str, Any]:
+def model_of_v1(name: str, model: Model) -> dict[str, Any]:
     """Return a model as the list since LM Studio 0.4 has it."""
     return {
         "type": "llm",
         "publisher": PUBLISHER,
         "key": name,
         "display_name": name,
-        "loaded_instances": [{"id": name, "config": {} if window is None else {"context_length": window}}],
-        "max_context_length": window,
-        "capabilities": {"vision": images, "trained_for_tool_use": True},
+        "loaded_instances": [{"id": name, "config": {"context_length": model.context_window}}],
+        "max_context_length": model.context_window,
+        "capabilities": {"vision": model.capabilities.images, "trained_for_tool_use": True},
     }

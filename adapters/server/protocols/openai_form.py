@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import Usage
+from toolgrammar.core.models import Model
 
+from ... import _shared
 from .. import rows
 from ..failures import Failure
 from ..fields import Fields, RequestError
@@ -95,11 +97,12 @@ def includes_usage(fields: Fields) -> bool:
     return True
 
 
-def codex_model(name: str, context_window: int, *, images: bool, thinks: bool) -> dict[str, Any]:
+def codex_model(name: str, model: Model) -> dict[str, Any]:
     """Return a model as Codex's catalogue has it: with the tool that edits files by patches of a Lark grammar.
 
     Source: the catalogue in Codex 0.169.
     """
+    thinks = _shared.thinks(model)
     efforts = ("low", "medium", "high") if thinks else ()
     return {
         "slug": name,
@@ -117,7 +120,7 @@ def codex_model(name: str, context_window: int, *, images: bool, thinks: bool) -
         "supports_reasoning_summaries": False,
         "support_verbosity": False,
         "truncation_policy": {"mode": "bytes", "limit": 10_000},
-        "context_window": context_window,
-        "input_modalities": ["text", "image"] if images else ["text"],
+        "context_window": model.context_window,
+        "input_modalities": ["text", "image"] if model.capabilities.images else ["text"],
         "experimental_supported_tools": [],
     }
