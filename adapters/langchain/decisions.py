@@ -10,16 +10,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
 from toolgrammar.core.errors import MissingDependencyError, ModelError
-from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Scale, YesNo
+from toolgrammar.core.models import Decides, Decision
 
 from .. import _shared
+from .._shared import decisions as system_one
 
 try:
     from langchain_core.decisions import BaseDecisionModel, Box, Choice, ClassifierResponse, Noul
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from toolgrammar.core.models import Question
 
 __all__ = ["ToolGrammarDecisions"]
+
+_KINDS: Mapping[str, Any] = {"noul": Noul, "choice": Choice, "score": ScoreQuestion}
 
 #: Types of LangChain's blocks that no prompt here shows, and the keys of which such a block has one.
 _MEDIA = frozenset({"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "document"})
@@ -88,11 +90,7 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
         Decides.check_options(self.orders, self.prior, False, self.timeout)
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
-        if not isinstance(self.loaded.model(), LocalModel):
-            raise ModelError(
-                f"{self.loaded.name!r} is on a server, and shows no logits to decide by",
-                hint="load the model here, for example as 'hf:NAME-OR-PATH' or 'gguf:PATH'",
-            )
+        system_one.require_logits(self.loaded)
         self.model, self.options = self.loaded.name, self.loaded.options
 
     @property
@@ -115,56 +113,36 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
         return self._response(questions, decided)
 
     def _response(self, questions: Mapping[str, Any], decided: Mapping[str, Decision]) -> ClassifierResponse:
-        tokens = sum(one.prompt_tokens for one in decided.values())
-        answers = {name: _answer(questions[name], one) for name, one in decided.items()}
+        tokens = system_one.prompt_tokens(decided)
+        answers = {name: _answer(name, questions[name], one) for name, one in decided.items()}
         usage = {"input_tokens": tokens, "output_tokens": 0, "total_tokens": tokens}
         return ClassifierResponse.model_validate({"model": self.model, "answers": answers, "usage": usage})
 
 
-def _question(name: str, question: Any) -> Question:
-    """Return a question of LangChain as ours.
+def _kind(name: str, question: Any) -> str:
+    """Return the kind of a question: ``"noul"``, ``"choice"`` or ``"score"``.
 
     Raises:
         ModelError: it is about a place in an image, or no question.
     """
-    if isinstance(question, Noul):
-        criteria = question.criteria
-        true, false = (None, None) if criteria is None else (criteria.true, criteria.false)
-        return YesNo(_text(question.instructions), _text(true), _text(false))
-    if isinstance(question, Choice):
-        labels = {label: _text(meaning) for label, meaning in question.criteria.items()}
-        return OneOf(_text(question.instructions), labels)
-    if isinstance(question, ScoreQuestion):
-        return Scale(_text(question.instructions), [*map(_text, question.criteria)])
+    for kind, of_kind in _KINDS.items():
+        if isinstance(question, of_kind):
+            return kind
     kind = "a Box" if isinstance(question, Box) else f"of the type {type(question).__name__}"
     raise ModelError(f"question {name!r} is {kind}", hint="give a Noul, Choice or Score; no model here reads images")
 
 
-def _answer(question: Any, decision: Decision) -> dict[str, Any]:
-    shares = dict(decision.probabilities)
-    if isinstance(question, Noul):
-        return {"type": "noul", "noul": shares[True]}
-    if isinstance(question, Choice):
-        return {
-            "type": "choice",
-            "choice": decision.value,
-            "probabilities": shares,
-            "confidence": decision.confidence,
-        }
-    return {
-        "type": "score",
-        "score": decision.value,
-        "legend": dict(enumerate(question.criteria)),
-        "probabilities": shares,
-        "confidence": decision.confidence,
-    }
+def _question(name: str, question: Any) -> Question:
+    """Return a question of LangChain as ours; `_kind` has the errors."""
+    kind, criteria = _kind(name, question), question.criteria
+    if kind == "noul" and criteria is not None:
+        criteria = criteria.true, criteria.false
+    return system_one.question_of(kind, _state(question.instructions), _state(criteria))
 
 
-def _text(value: Any) -> str:
-    """Return instructions or a description as text; an absent one is empty."""
-    if value is None or isinstance(value, str):
-        return value or ""
-    return json.dumps(_state(value), ensure_ascii=False)
+def _answer(name: str, question: Any, decision: Decision) -> dict[str, Any]:
+    kind = _kind(name, question)
+    return {"type": kind, **system_one.answer_fields(kind, question.criteria, decision)}
 
 
 def _state(value: Any) -> Any:

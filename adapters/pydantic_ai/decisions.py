@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.models import (
-    Decides,
-    Decision,
-    LocalModel,
-    Model,
-    OneOf,
-    Question,
-    Scale,
-    YesNo,
-)
+from toolgrammar.core.models import Decides, Decision, Model, Question
 
 from .. import _shared
+from .._shared import decisions as system_one
 from .messages import SYSTEM, translated
 
 try:
@@ -31,6 +22,7 @@ try:
         NoulAnswer,
         NoulQuestion,
         ScoreAnswer,
+        ScoreQuestion,
     )
     from pydantic_ai.profiles import ModelProfileSpec
     from pydantic_ai.settings import ModelSettings
@@ -39,6 +31,13 @@ except ImportError as error:
     raise _shared.missing("pydantic-ai-slim", "pydantic-ai") from error
 
 __all__ = ["ToolGrammarDecisionModel"]
+
+#: For each kind, the classes of its questions and of their answers.
+_KINDS: Mapping[str, tuple[Any, Any]] = {
+    "noul": (NoulQuestion, NoulAnswer),
+    "choice": (ChoiceQuestion, ChoiceAnswer),
+    "score": (ScoreQuestion, ScoreAnswer),
+}
 
 
 class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
@@ -77,11 +76,7 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         Decides.check_options(orders, prior, False, None)
         self._orders, self._prior = orders, prior
         self._loaded = _shared.LoadedModel(model, options)
-        if not isinstance(self._loaded.model(), LocalModel):
-            raise ModelError(
-                f"{self._loaded.name!r} is on a server, and shows no logits to decide by",
-                hint="load the model here, for example as 'hf:NAME-OR-PATH' or 'gguf:PATH'",
-            )
+        system_one.require_logits(self._loaded)
         super().__init__(settings=settings, profile=profile)
 
     @property
@@ -111,31 +106,22 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         return DecisionResponse(
             answers={name: _answer(request.questions[name], one) for name, one in decided.items()},
             model_name=self.model_name,
-            usage=RequestUsage(input_tokens=sum(one.prompt_tokens for one in decided.values())),
+            usage=RequestUsage(input_tokens=system_one.prompt_tokens(decided)),
         )
 
 
+def _kind(question: Any) -> str:
+    """Return the kind of a question: ``"noul"``, ``"choice"`` or ``"score"``."""
+    return next(kind for kind, (of_kind, _) in _KINDS.items() if isinstance(question, of_kind))
+
+
 def _question(question: Any) -> Question:
-    text = _text(question.instructions)
-    if isinstance(question, NoulQuestion):
-        criteria = question.criteria
-        return YesNo(text, *(("", "") if criteria is None else (_text(criteria.true), _text(criteria.false))))
-    if isinstance(question, ChoiceQuestion):
-        return OneOf(text, {label: _text(meaning) for label, meaning in question.criteria.items()})
-    return Scale(text, [*map(_text, question.criteria)])
+    kind, criteria = _kind(question), question.criteria
+    if kind == "noul" and criteria is not None:
+        criteria = criteria.true, criteria.false
+    return system_one.question_of(kind, question.instructions, criteria)
 
 
 def _answer(question: Any, decision: Decision) -> Any:
-    shares: dict[Any, float] = dict(decision.probabilities)
-    value: Any = decision.value
-    if isinstance(question, NoulQuestion):
-        return NoulAnswer(noul=shares[True])
-    if isinstance(question, ChoiceQuestion):
-        return ChoiceAnswer(choice=value, confidence=decision.confidence, probabilities=shares)
-    legend = dict(enumerate(question.criteria))
-    return ScoreAnswer(score=value, confidence=decision.confidence, probabilities=shares, legend=legend)
-
-
-def _text(value: Any) -> str:
-    """Return instructions or a description as text; an absent one is empty."""
-    return value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    kind = _kind(question)
+    return _KINDS[kind][1](**system_one.answer_fields(kind, question.criteria, decision))

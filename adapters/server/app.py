@@ -24,6 +24,7 @@ from toolgrammar.core.errors import ContextOverflowError, LiveValuesError, Schem
 from toolgrammar.core.generation import Deadline, GenerateParams
 from toolgrammar.core.models import Decision, Model
 
+from .._shared.decisions import prompt_tokens
 from .._shared.options import policies_of
 from .about import About
 from .exchange import Incoming, Streamed, as_json, unless_gone
@@ -35,7 +36,7 @@ from .protocols import messages, ollama, responses
 from .protocols.base import Endpoint, ParsedRequest, Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
-from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol, prompt_tokens
+from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol
 from .served import Served
 from .unused import LoggedFields, header, pattern_of
 

@@ -5,7 +5,6 @@ Sources: the types of the ``openai`` package, version 3.57, and of ``pydantic_ai
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Question, Scale, YesNo
 
+from ..._shared import decisions as system_one
 from .. import rows
 from ..fields import Fields, RequestError, at_field
 from ..rows import Choice, Form, Row, Rows
@@ -139,7 +139,7 @@ class Decisions(DecisionProtocol):
         for key, one in decisions.items():
             name, values = parsed.details[key]
             answers.append(_answer(name, values, parsed.questions[key], one))
-        tokens = prompt_tokens(decisions)
+        tokens = system_one.prompt_tokens(decisions)
         usage = {
             "input_tokens": tokens,
             "input_tokens_details": {"cache_write_tokens": 0, "cached_tokens": 0},
@@ -183,7 +183,11 @@ class SystemOne(DecisionProtocol):
         questions: dict[str, Question] = {}
         details: dict[str, Any] = {}
         for key, one in fields["questions"].items():
-            questions[key], details[key] = _system_one_question(one)
+            criteria = one["criteria"]
+            if one.kind == "noul" and criteria is not None:
+                criteria = criteria["true"], criteria["false"]
+            questions[key] = system_one.question_of(one.kind, one["instructions"], criteria)
+            details[key] = one.kind, criteria
             with at_field(one.place):
                 Decides.check_question(key, questions[key])
         with at_field("questions"):
@@ -193,18 +197,14 @@ class SystemOne(DecisionProtocol):
     def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return answers by the names of the questions."""
         answers = {
-            key: _system_one_answer(parsed.questions[key], parsed.details[key], one) for key, one in decisions.items()
+            key: {"type": kind, **system_one.answer_fields(kind, criteria, decisions[key])}
+            for key, (kind, criteria) in parsed.details.items()
         }
-        usage = {"input_tokens": prompt_tokens(decisions), "output_tokens": 0}
+        usage = {"input_tokens": system_one.prompt_tokens(decisions), "output_tokens": 0}
         return {"model": parsed.model, "answers": answers, "usage": usage}
 
 
 DECISIONS, SYSTEM_ONE = Decisions(), SystemOne()
-
-
-def prompt_tokens(decisions: Mapping[str, Decision]) -> int:
-    """Return the number of tokens of all prompts of some decisions."""
-    return sum(one.prompt_tokens for one in decisions.values())
 
 
 def _model(fields: Fields, served: Served) -> str:
@@ -229,35 +229,6 @@ def _options(fields: Fields) -> dict[str, Any]:
     with at_field("toolgrammar.orders"):
         Decides.check_options(timeout=None, **options)
     return options
-
-
-def _text(value: Any) -> str:
-    """Return a JSON value as text; one that is absent is empty."""
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-# -- System One --------------------------------------------------------------------------------------------------------
-
-
-def _system_one_question(one: Fields) -> tuple[Question, Any]:
-    """Return a question, and the legend of a score."""
-    text, criteria = _text(one["instructions"]), one["criteria"]
-    if one.kind == "choice":
-        return OneOf(text, {label: _text(meaning) for label, meaning in criteria.items()}), None
-    if one.kind == "score":
-        return Scale(text, [*map(_text, criteria)]), {str(number): level for number, level in enumerate(criteria)}
-    meanings = {} if criteria is None else criteria.of("true", "false")
-    return YesNo(text, _text(meanings.get("true")), _text(meanings.get("false"))), None
-
-
-def _system_one_answer(question: Question, legend: Any, decision: Decision) -> dict[str, Any]:
-    shares = decision.probabilities
-    if isinstance(question, YesNo):
-        return {"type": "noul", "noul": shares[True]}
-    made = {"confidence": decision.confidence, "probabilities": {str(value): share for value, share in shares.items()}}
-    if isinstance(question, OneOf):
-        return {"type": "choice", "choice": decision.value, **made}
-    return {"type": "score", "score": decision.value, "legend": legend, **made}
 
 
 # -- OpenAI ------------------------------------------------------------------------------------------------------------
@@ -345,4 +316,4 @@ def _content(given: str | list[Fields]) -> str:
     if isinstance(given, str):
         return given
     names = {"refusal": "refusal", "input_json": "data"}
-    return "\n".join(_text(part[names.get(part.kind, "text")]) for part in given)
+    return "\n".join(system_one.text_of(part[names.get(part.kind, "text")]) for part in given)
