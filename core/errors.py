@@ -122,6 +122,13 @@ class ToolGrammarError(Exception):
         if retryable is not None:
             cls.retryable = retryable
 
+    @classmethod
+    def kinds(cls) -> list[str]:
+        """Return the codes of the class and of its bases, the nearest first: ``["rate_limit", "server", "model",
+        "error"]``."""
+        bases = [vars(base) for base in cls.__mro__ if issubclass(base, ToolGrammarError)]
+        return [base["code"] for base in bases if "code" in base]
+
     def __init__(self, message: str, *, hint: str | None = None, place: Place | None = None) -> None:
         self.message = message
         self.hint = hint

@@ -1,8 +1,8 @@
 """The parts of an adapter that know no framework: loading models, reading options and messages, checks, errors.
 
 An adapter translates and decides nothing. A minimal one holds a `LoadedModel`, makes a `Request` of each call, and
-returns the answer in the framework's form. ``errors`` and ``to_their_message`` are its own: the first returns rows of
-`Translation`, from our errors to the framework's::
+returns the answer in the framework's form. ``errors`` and ``to_their_message`` are its own: the first returns the
+framework's errors by the codes of ours::
 
     class ChatModel(framework.ChatModel):
         def __init__(self, model="embedded", *, options=None, **settings):
@@ -52,7 +52,6 @@ from .engines import (
 from .errors import (
     REQUEST_ERRORS as REQUEST_ERRORS,
     ErrorTable as ErrorTable,
-    Translation as Translation,
     missing as missing,
     translated as translated,
 )

@@ -1,27 +1,21 @@
 """Translation of our errors into those that a framework's agents, middleware and users act on.
 
-An adapter has a table of `Translation`; what is raised is an instance of both classes, so that it is caught by either.
+An adapter has a table: for the ``code`` of an error of ours, the class of the framework. It holds for the subclasses of
+that error too, if they have no row of their own. What is raised is an instance of both classes, so that it is caught by
+either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.errors import (
-    GrammarError,
-    LimitError,
-    MissingDependencyError,
-    ModelError,
-    SchemaError,
-    ToolGrammarError,
-    UnknownToolError,
-)
+from toolgrammar.core.errors import MissingDependencyError, ToolGrammarError
 
-#: The errors of a request that cannot be done, whoever is asked; `ModelError` has subclasses, so list these before.
-REQUEST_ERRORS = (SchemaError, GrammarError, LimitError, UnknownToolError, ModelError)
+#: The codes of errors of a request that cannot be done, whoever is asked; of those of servers, which are kinds of
+#: ``model``, a table has rows.
+REQUEST_ERRORS = ("schema", "grammar", "limit", "unknown_tool", "model")
 
 
 def missing(package: str, extra: str) -> MissingDependencyError:
@@ -32,47 +26,32 @@ def missing(package: str, extra: str) -> MissingDependencyError:
     )
 
 
-@dataclass(frozen=True)
-class Translation:
-    """One row of a framework's table of errors.
-
-    Attributes:
-        ours: our classes; their subclasses are translated as well.
-        theirs: the framework's.
-        words: put before the message, where the framework knows an error by what it says.
-    """
-
-    ours: tuple[type[ToolGrammarError], ...]
-    theirs: type[BaseException]
-    words: str = ""
-
-
-ErrorTable = Callable[[], Sequence[Translation]]
+ErrorTable = Callable[[], Mapping[str, type[BaseException]]]
 
 
 @contextmanager
-def translated(table: ErrorTable) -> Iterator[None]:
+def translated(table: ErrorTable, words: str = "") -> Iterator[None]:
     """Raise our errors as the framework's own; all others pass through untouched.
 
     What is raised has both classes, with our attributes, and can be pickled.
 
     Args:
-        table: returns the rows, most specific first; called only when an error occurs.
+        table: returns the classes of the framework by the codes of our errors; called only when an error occurs.
+        words: put before the message, where the framework knows an error by what it says.
     """
     try:
         yield
     except MissingDependencyError:
         raise  # about the installation, not about the request
     except ToolGrammarError as error:
-        for row in table():
-            if isinstance(error, row.ours):
-                if isinstance(error, row.theirs):
-                    raise
-                if not issubclass(row.theirs, Exception):  # a cancellation, which no handler of errors may swallow
-                    raise row.theirs(str(error)) from error
-                message = f"{row.words}: {error.message}" if row.words else error.message
-                raise _restored(row.theirs, type(error), {**vars(error), "message": message}) from error
-        raise
+        classes = table()
+        theirs = next((classes[code] for code in error.kinds() if code in classes), None)
+        if theirs is None or isinstance(error, theirs):
+            raise
+        if not issubclass(theirs, Exception):  # a cancellation, which no handler of errors may swallow
+            raise theirs(str(error)) from error
+        message = f"{words}: {error.message}" if words else error.message
+        raise _restored(theirs, type(error), {**vars(error), "message": message}) from error
 
 
 def _both(theirs: type[BaseException], ours: type[ToolGrammarError]) -> type[ToolGrammarError]:

@@ -21,22 +21,7 @@ from toolgrammar.core.conversation import (
     ToolCall,
     Usage,
 )
-from toolgrammar.core.errors import (
-    AuthenticationError,
-    BudgetError,
-    ContentFilterError,
-    ContextOverflowError,
-    GenerationTimeoutError,
-    InvalidArgumentsError,
-    ModelError,
-    ParseError,
-    PermissionDeniedError,
-    RateLimitError,
-    ServerConnectionError,
-    ServerFailureError,
-    ServerTimeoutError,
-    ToolGrammarError,
-)
+from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
 
 from .. import _shared
@@ -72,20 +57,19 @@ REASONS: Mapping[FinishReason, FinishReasonLiteral] = {
 }
 
 
-def errors() -> Sequence[_shared.Translation]:
-    """Return our errors, most specific first, and the framework's of which they are.
+def errors() -> Mapping[str, type[Exception]]:
+    """Return the framework's errors by the codes of ours.
 
     The framework does not say which of its errors may be tried again; ours do (``retryable``).
     """
-    rows: tuple[tuple[tuple[type[ToolGrammarError], ...], type[Exception]], ...] = (
-        ((AuthenticationError, PermissionDeniedError), ChatClientInvalidAuthException),
-        ((ContentFilterError,), ChatClientContentFilterException),
-        ((RateLimitError, ServerFailureError, ServerConnectionError), ChatClientException),
-        ((ServerTimeoutError, GenerationTimeoutError), ChatClientException),
-        ((InvalidArgumentsError, ParseError, BudgetError), ChatClientInvalidResponseException),
-        ((ContextOverflowError, *_shared.REQUEST_ERRORS), ChatClientInvalidRequestException),
-    )
-    return tuple(_shared.Translation(ours, theirs) for ours, theirs in rows)
+    return {
+        **dict.fromkeys(("authentication", "permission_denied"), ChatClientInvalidAuthException),
+        "content_filter": ChatClientContentFilterException,
+        **dict.fromkeys(("rate_limit", "server_failure", "server_connection"), ChatClientException),
+        **dict.fromkeys(("server_timeout", "timeout"), ChatClientException),
+        **dict.fromkeys(("invalid_arguments", "parse", "budget"), ChatClientInvalidResponseException),
+        **dict.fromkeys(("context_overflow", *_shared.REQUEST_ERRORS), ChatClientInvalidRequestException),
+    }
 
 
 def sampling(options: Mapping[str, Any]) -> GenerateParams:

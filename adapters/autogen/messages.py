@@ -15,15 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core.conversation import FinishReason, Message, Part, TextPart, ToolCall
-from toolgrammar.core.errors import (
-    CancelledError,
-    GenerationTimeoutError,
-    LimitError,
-    ModelError,
-    SchemaError,
-    ToolGrammarError,
-    UnknownToolError,
-)
+from toolgrammar.core.errors import LimitError, ModelError, SchemaError, ToolGrammarError
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.tools import ToolSet
 
@@ -88,17 +80,13 @@ def token_logprob(token: Mapping[str, Any]) -> ChatCompletionTokenLogprob:
     )
 
 
-def errors() -> Sequence[_shared.Translation]:
+def errors() -> Mapping[str, type[BaseException]]:
     """Return which of our errors AutoGen acts on by another name.
 
     It has no errors of its own for models. Cancelled calls are asyncio's, and a tool that is not in the list is a
     ``ValueError``; timeouts and connections are Python's ``TimeoutError`` and ``ConnectionError`` already.
     """
-    return (
-        _shared.Translation((GenerationTimeoutError,), TimeoutError),
-        _shared.Translation((CancelledError,), asyncio.CancelledError),
-        _shared.Translation((UnknownToolError,), ValueError),
-    )
+    return {"timeout": TimeoutError, "cancelled": asyncio.CancelledError, "unknown_tool": ValueError}
 
 
 def openai_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:

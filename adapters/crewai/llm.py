@@ -22,6 +22,7 @@ from toolgrammar.core.models import Model
 
 from .. import _shared
 from .messages import (
+    TOO_LONG,
     answer_model,
     called_tools,
     errors,
@@ -238,7 +239,7 @@ class _Turn:
         with llm_call_context():
             try:
                 self.llm._emit_call_started_event(self.messages, self.tools, self.callbacks, self.functions, **self.who)
-                with _shared.translated(errors):
+                with _shared.translated(errors, TOO_LONG):
                     yield
             except (HookAborted, LLMCallBlockedError) as denial:
                 self.llm._emit_call_denied_event(denial, **self.who)

@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolgrammar.core.conversation import Message, ToolCall, Usage
-from toolgrammar.core.errors import ContextOverflowError
 
 from .. import _shared
 from .react import INPUT, OBSERVATION
@@ -149,10 +148,13 @@ def usage_dict(usage: Usage) -> dict[str, Any]:
     }
 
 
-def errors() -> Sequence[_shared.Translation]:
+#: Where CrewAI reads these words, it summarises the conversation.
+TOO_LONG = "context length exceeded"
+
+
+def errors() -> Mapping[str, type[Exception]]:
     """Return which of our errors CrewAI acts on by another name.
 
-    It summarises the conversation where it reads these words, and calls again where the status is 429. A
-    ``TimeoutError`` ends the task, as its own ``max_execution_time`` does.
+    It calls again where the status is 429. A ``TimeoutError`` ends the task, as its own ``max_execution_time`` does.
     """
-    return (_shared.Translation((ContextOverflowError,), LLMContextLengthExceededError, "context length exceeded"),)
+    return {"context_overflow": LLMContextLengthExceededError}

@@ -26,21 +26,7 @@ from toolgrammar.core.conversation import (
     ToolCall,
     Usage,
 )
-from toolgrammar.core.errors import (
-    AuthenticationError,
-    BudgetError,
-    ContentFilterError,
-    ContextOverflowError,
-    GenerationTimeoutError,
-    ModelError,
-    NotFoundError,
-    PermissionDeniedError,
-    RateLimitError,
-    ServerConnectionError,
-    ServerFailureError,
-    ServerTimeoutError,
-    ToolGrammarError,
-)
+from toolgrammar.core.errors import ModelError
 from toolgrammar.core.vocabulary import Vocabulary
 
 from .. import _shared
@@ -389,27 +375,25 @@ def usage_of(usage: Usage) -> UsageMetadata:
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-#: Our errors, most specific first, and LangChain's names for them.
-_NAMES: tuple[tuple[tuple[type[ToolGrammarError], ...], str], ...] = (
-    ((ContextOverflowError,), "ContextOverflowError"),  # agents summarise and try again
-    ((GenerationTimeoutError, ServerTimeoutError), "ModelTimeoutError"),
-    ((AuthenticationError,), "ModelAuthenticationError"),
-    ((PermissionDeniedError,), "ModelPermissionDeniedError"),
-    ((NotFoundError,), "ModelNotFoundError"),
-    ((RateLimitError,), "ModelRateLimitError"),
-    ((ServerFailureError,), "ModelAPIError"),
-    ((ServerConnectionError,), "ModelConnectionError"),
-    ((ContentFilterError,), "ModelRefusalError"),
-    ((BudgetError, *_shared.REQUEST_ERRORS), "ModelInvalidRequestError"),
-)
+#: LangChain's names for our errors, by code.
+_NAMES = {
+    "context_overflow": "ContextOverflowError",  # agents summarise and try again
+    **dict.fromkeys(("timeout", "server_timeout"), "ModelTimeoutError"),
+    "authentication": "ModelAuthenticationError",
+    "permission_denied": "ModelPermissionDeniedError",
+    "not_found": "ModelNotFoundError",
+    "rate_limit": "ModelRateLimitError",
+    "server_failure": "ModelAPIError",
+    "server_connection": "ModelConnectionError",
+    "content_filter": "ModelRefusalError",
+    **dict.fromkeys(("budget", *_shared.REQUEST_ERRORS), "ModelInvalidRequestError"),
+}
 
 
-def errors() -> list[_shared.Translation]:
-    """Return which of our errors LangChain's agents and middleware know by another name.
+def errors() -> dict[str, type[Exception]]:
+    """Return which of our errors, by code, LangChain's agents and middleware know by another name.
 
     The names came one by one (``ContextOverflowError`` in 1.2, the others in 1.6): an older LangChain does not act on
     what it does not know, and gets our errors as they are.
     """
-    return [
-        _shared.Translation(ours, getattr(exceptions, theirs)) for ours, theirs in _NAMES if hasattr(exceptions, theirs)
-    ]
+    return {code: getattr(exceptions, name) for code, name in _NAMES.items() if hasattr(exceptions, name)}

@@ -21,24 +21,7 @@ from toolgrammar.core.conversation import (
     Usage,
 )
 from toolgrammar.core.conversation import TextPart as OurText
-from toolgrammar.core.errors import (
-    AuthenticationError,
-    BudgetError,
-    ContentFilterError,
-    ContextOverflowError,
-    GenerationTimeoutError,
-    InvalidArgumentsError,
-    ModelError,
-    NotFoundError,
-    ParseError,
-    PermissionDeniedError,
-    RateLimitError,
-    ServerConnectionError,
-    ServerError,
-    ServerFailureError,
-    ServerTimeoutError,
-    ToolGrammarError,
-)
+from toolgrammar.core.errors import ModelError, ToolGrammarError
 from toolgrammar.core.generation import GenerateParams
 
 from .. import _shared
@@ -94,23 +77,22 @@ REASONS: Mapping[FinishReason, parts.FinishReason] = {
 _ERROR_ATTRIBUTES = ("body", "provider_error_code", "provider_error_type", "retry_after", "phase")
 
 
-def errors() -> Sequence[_shared.Translation]:
-    """Return our errors, most specific first, and the framework's of which they are."""
-    rows: tuple[tuple[tuple[type[ToolGrammarError], ...], type[Exception]], ...] = (
-        ((AuthenticationError, PermissionDeniedError), theirs.ModelAuthenticationError),
-        ((NotFoundError,), theirs.ModelNotFoundError),
-        ((RateLimitError,), theirs.ModelRateLimitError),
-        ((ContentFilterError,), theirs.ContentFilterError),
-        ((ServerFailureError,), theirs.ModelServerError),
-        ((ServerTimeoutError, GenerationTimeoutError), theirs.ModelTimeoutError),
-        ((ServerConnectionError,), theirs.ModelConnectionError),
-        ((ServerError,), theirs.ModelRequestRejectedError),
-        ((ContextOverflowError,), theirs.ModelContextWindowExceededError),
-        ((BudgetError,), theirs.OutputTokenLimitExceeded),
-        ((InvalidArgumentsError, ParseError), theirs.UnexpectedModelBehavior),
-        (_shared.REQUEST_ERRORS, theirs.UserError),
-    )
-    return tuple(_shared.Translation(ours, their) for ours, their in rows)
+def errors() -> Mapping[str, type[Exception]]:
+    """Return the framework's errors by the codes of ours."""
+    return {
+        **dict.fromkeys(("authentication", "permission_denied"), theirs.ModelAuthenticationError),
+        "not_found": theirs.ModelNotFoundError,
+        "rate_limit": theirs.ModelRateLimitError,
+        "content_filter": theirs.ContentFilterError,
+        "server_failure": theirs.ModelServerError,
+        **dict.fromkeys(("server_timeout", "timeout"), theirs.ModelTimeoutError),
+        "server_connection": theirs.ModelConnectionError,
+        "server": theirs.ModelRequestRejectedError,
+        "context_overflow": theirs.ModelContextWindowExceededError,
+        "budget": theirs.OutputTokenLimitExceeded,
+        **dict.fromkeys(("invalid_arguments", "parse"), theirs.UnexpectedModelBehavior),
+        **dict.fromkeys(_shared.REQUEST_ERRORS, theirs.UserError),
+    }
 
 
 @contextmanager

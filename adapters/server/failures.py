@@ -10,17 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.errors import (
-    BudgetError,
     ContentFilterError,
     ContextOverflowError,
-    GenerationTimeoutError,
     LimitError,
     LiveValuesError,
     SchemaError,
-    ServerConnectionError,
     ServerError,
-    ServerFailureError,
-    ServerTimeoutError,
     ToolGrammarError,
 )
 
@@ -73,15 +68,13 @@ _TOO_LONG = "prompt is too long"
 _SIZE = "it exceeds the context window, because this model's maximum context length is shorter"
 _FILTERED = "the request was rejected as a result of the safety system (content filtering policy)"
 
-#: Our errors, most specific first, and the status of each.
-_STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
-    ((BusyError,), 429),
-    ((ServerTimeoutError, GenerationTimeoutError), 504),
-    ((ServerConnectionError, ServerFailureError), 502),
-    ((ContentFilterError, ContextOverflowError, BudgetError, LiveValuesError), 400),
-    ((ServerError,), 502),
-    (_shared.REQUEST_ERRORS, 400),
-)
+#: The status of each of our errors, by code; of others it is 500.
+_STATUS: Mapping[str, int] = {
+    **dict.fromkeys(("content_filter", "context_overflow", "budget", "live_values", *_shared.REQUEST_ERRORS), 400),
+    "busy": 429,
+    **dict.fromkeys(("server", "server_connection", "server_failure"), 502),
+    **dict.fromkeys(("server_timeout", "timeout"), 504),
+}
 
 
 def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType({})) -> Failure:
@@ -102,7 +95,7 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
         field = "tools" if error.place.tool is not None else names.get("schema")
         return Failure(400, _named(_words(error), field), error.code, field)
     if isinstance(error, ToolGrammarError):
-        status = next((status for classes, status in _STATUS if isinstance(error, classes)), 500)
+        status = next((_STATUS[code] for code in error.kinds() if code in _STATUS), 500)
         if isinstance(error, ServerError) and error.status_code == 429:
             status = 429
         retry_after = getattr(error, "retry_after", None) or (1.0 if status == 429 else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import pickle
 import subprocess
@@ -24,7 +25,9 @@ from toolgrammar.core import (
     Place,
     RateLimitError,
     ToolCall,
+    ToolGrammarError,
     UnknownToolError,
+    errors,
 )
 
 
@@ -58,14 +61,26 @@ def test_error_is_both() -> None:
         def __init__(self, one: int, two: int) -> None:
             raise AssertionError("the framework's constructor is not used")
 
-    def table() -> list[_shared.Translation]:
-        return [_shared.Translation((ContextOverflowError,), Theirs)]
+    def table() -> dict[str, type[Exception]]:
+        return {"context_overflow": Theirs}
 
     with pytest.raises(Theirs) as caught, _shared.translated(table), _shared.translated(table):
         raise ContextOverflowError("too long", hint="shorten it")
     assert isinstance(caught.value, ContextOverflowError)
     assert (caught.value.code, caught.value.hint) == ("context_overflow", "shorten it")
     assert isinstance(caught.value.__cause__, ContextOverflowError)
+
+
+@pytest.mark.parametrize("adapter", ["agent_framework", "autogen", "crewai", "langchain", "pydantic_ai"])
+def test_tables_of_errors_have_known_codes(adapter: str) -> None:
+    """Each row of an adapter is of one of our errors."""
+    try:
+        messages = importlib.import_module(f"toolgrammar.adapters.{adapter}.messages")
+    except MissingDependencyError:
+        pytest.skip(f"{adapter} is not installed")
+    classes = [each for each in vars(errors).values() if isinstance(each, type)]
+    codes = {each.code for each in classes if issubclass(each, ToolGrammarError)}
+    assert messages.errors().keys() <= codes
 
 
 class Busy(Exception):
@@ -76,7 +91,7 @@ def test_translated_errors_can_be_pickled() -> None:
     """A translated error comes back from another process as both, with all that it says."""
     with (
         pytest.raises(Busy) as caught,
-        _shared.translated(lambda: [_shared.Translation((RateLimitError,), Busy, "busy")]),
+        _shared.translated(lambda: {"rate_limit": Busy}, "busy"),
     ):
         raise RateLimitError("too many", hint="wait", place=Place(tool="f"), status_code=429, retry_after=3.0)
     again = pickle.loads(pickle.dumps(caught.value))
@@ -180,7 +195,7 @@ def test_other_errors_pass_through(error: Exception) -> None:
     """Errors that the table does not name, and those about the installation, are not touched."""
     with (
         pytest.raises(type(error)) as caught,
-        _shared.translated(lambda: [_shared.Translation((ModelError,), KeyError)]),
+        _shared.translated(lambda: {"model": KeyError}),
     ):
         raise error
     assert caught.value is error
