@@ -249,11 +249,12 @@ class _Server:
         def parse() -> tuple[Any, dict[str, str], set[str]]:
             fields = self._served.fields(body, protocol.form)
             parsed = protocol.read(fields, self._served)
-            return parsed, header(fields.unused), {pattern_of(path) for path in fields.unused}
+            unused = {pattern_of(path) for path in fields.unused}
+            return parsed, header(fields.unused) if unused else {}, unused
 
         parsed, headers, unused = await self._incoming.read(request, deadline, parse)
         record.model, record.stream = parsed.model, parsed.stream
-        for line in self._logged.new_lines(unused):
+        for line in self._logged.new_lines(unused) if unused else ():
             _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": line}})
         return parsed, headers
 

@@ -149,17 +149,16 @@ class Fields:
         if isinstance(word, str) and word in forms:
             self.kind = self.kind or word
             return forms[word]
-        path = self.path(choice.key)
         if choice.others:
             near = difflib.get_close_matches(word, forms, 1, _MISSPELT_WORD) if isinstance(word, str) else []
             # {"type": "funktion", ...} and {"type": "x", "function": {...}} mean a function.
             meant = next((known for known in forms if isinstance(given.get(known), dict)), near[0] if near else None)
             if meant is None:
                 return None
-            raise RequestError(f"{path} is {word!r}", field=path, hint=f"did you mean {meant!r}?")
+            raise self.error(choice.key, f"is {word!r}", f"did you mean {meant!r}?")
         if word is None:
-            self._lacks(choice.key)
-        raise _not_one_of(path, word, [known for known in forms if known])
+            raise self._missing(choice.key)
+        raise self._not_one_of(choice.key, word, [known for known in forms if known])
 
     def _read(self, form: Form, given: Mapping[str, Any], keys: Sequence[str]) -> None:
         """Read the fields by their rows; ``keys`` are the names of the fields that chose the form."""
@@ -175,12 +174,10 @@ class Fields:
                 if value not in row.same:
                     self.unused.append(self.path(name))
             elif row.effect == "refused" and not any(value == one and type(value) is type(one) for one in row.same):
-                raise RequestError(
-                    f"{self.path(name)} is not supported", field=self.path(name), hint=row.hint, details=row.details
-                )
+                raise self.error(name, "is not supported", row.hint, row.details)
         for name in form.needed:
             if name not in given:
-                self._lacks(name)
+                raise self._missing(name)
         self._lacks_schema = form.schema is not None and _lacks_schema(values.get(form.schema))
         for name in unknown:
             self._check_unknown(name, given[name], form, [*form.rows, *keys])
@@ -190,13 +187,13 @@ class Fields:
         """Return the value of a field, checked."""
         kinds = row.kinds
         if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-            raise RequestError(f"{self.path(name)} is not {row.wanted}", field=self.path(name))
+            raise self.error(name, f"is not {row.wanted}")
         if row.words and isinstance(value, str) and value not in row.words:
             if not value and not row.needed:
                 return row.default
-            raise _not_one_of(self.path(name), value, row.words)
+            raise self._not_one_of(name, value, row.words)
         if row.least and len(value) < row.least:
-            raise RequestError(f"{self.path(name)} is empty", field=self.path(name), hint=f"give at least {row.least}")
+            raise self.error(name, "is empty", f"give at least {row.least}")
         form = row.form
         if form is None or isinstance(value, str):
             return value
@@ -229,14 +226,24 @@ class Fields:
         """Check that fields are given which their form does not need."""
         for name in names:
             if self[name] is None:
-                self._lacks(name)
+                raise self._missing(name)
 
     def skip(self, name: str = "") -> None:
         """Name a field, or the whole object, as one without effect."""
         self.unused.append(self.path(name) if name else self.place)
 
-    def _lacks(self, name: str) -> None:
-        raise RequestError(f"{self.path(name)} is missing", field=self.path(name), hint="give it")
+    def error(
+        self, name: str, words: str, hint: str | None = None, details: Mapping[str, Any] | None = None
+    ) -> RequestError:
+        """Return the error of a field, which says its path and then the words: ``tools[0].type`` ``is missing``."""
+        path = self.path(name)
+        return RequestError(f"{path} {words}", field=path, hint=hint, details=details)
+
+    def _not_one_of(self, name: str, value: Any, words: Sequence[str]) -> RequestError:
+        return self.error(name, f"is {value!r}", f"give one of {', '.join(map(repr, words))}")
+
+    def _missing(self, name: str) -> RequestError:
+        return self.error(name, "is missing", "give it")
 
     def _check_unknown(self, name: str, value: Any, form: Form, known: Sequence[str]) -> None:
         """Refuse a field that the server does not know if it surely means something; else it has no effect.
@@ -248,14 +255,14 @@ class Fields:
             known: names that it may misspell.
         """
         if form.exact:
-            self._refuse_unknown(name, _OUT)
+            raise self._not_known(name, _OUT)
         option = option_meant(name)
         if option in _FOLLOWED and self.place in ("", "options"):
             same = [field for field in form.defaults if option_meant(field) == option]
             names = [option] if option in same else sorted(same)
-            self._refuse_unknown(name, f"write {' or '.join(names)}" if names else _FOLLOWED[option])
+            raise self._not_known(name, f"write {' or '.join(names)}" if names else _FOLLOWED[option])
         if self._lacks_schema and _is_schema(name, value):
-            self._refuse_unknown(name, _SCHEMA)
+            raise self._not_known(name, _SCHEMA)
         if (name, form) in self._unknown:
             return
         if len(self._unknown) == MAX_UNKNOWN:
@@ -264,17 +271,12 @@ class Fields:
         self._unknown.add((name, form))
         near = difflib.get_close_matches(name, known, 1, _MISSPELT) if len(name) >= _LONG else ()
         if near:
-            self._refuse_unknown(name, f"did you mean {near[0]}?")
+            raise self._not_known(name, f"did you mean {near[0]}?")
 
-    def _refuse_unknown(self, name: str, hint: str) -> None:
-        path = self.path(name)
-        raise RequestError(f"{path} is not known to this server", field=path, hint=hint)
+    def _not_known(self, name: str, hint: str) -> RequestError:
+        return self.error(name, "is not known to this server", hint)
 
 
 def _lacks_schema(value: Any) -> bool:
     """Return True if a field that may have a schema has none, also in an object inside."""
     return value is None or (isinstance(value, Fields) and value._lacks_schema)
-
-
-def _not_one_of(path: str, value: Any, words: Sequence[str]) -> RequestError:
-    return RequestError(f"{path} is {value!r}", field=path, hint=f"give one of {', '.join(map(repr, words))}")

@@ -150,8 +150,7 @@ def direct_callers(tool: Fields) -> None:
     """
     callers = tool["allowed_callers"]
     if callers and "direct" not in callers:
-        path = tool.path("allowed_callers")
-        raise RequestError(f"{path} leaves the model out", field=path, hint="add 'direct'")
+        raise tool.error("allowed_callers", "leaves the model out", "add 'direct'")
     for index, one in enumerate(callers):
         if one != "direct":
             tool.skip(f"allowed_callers[{index}]")
@@ -256,11 +255,7 @@ def thinking_of(fields: Fields, name: str, model: Model, *, optional: bool = Fal
         if optional:
             fields.skip(name)
             return None
-        raise RequestError(
-            f"{fields.path(name)} is {effort!r}, and this model has no reasoning",
-            field=fields.path(name),
-            hint="leave it out, or say 'none'",
-        )
+        raise fields.error(name, f"is {effort!r}, and this model has no reasoning", "leave it out, or say 'none'")
     return thinking
 
 
@@ -272,8 +267,7 @@ def asked_logprobs(fields: Fields, model: Model) -> int | None:
     """
     wanted, count = fields["logprobs"], fields["top_logprobs"]
     if count and not wanted:
-        path = fields.path("top_logprobs")
-        raise RequestError(f"{path} is given without logprobs", field=path, hint="give logprobs=true, too")
+        raise fields.error("top_logprobs", "is given without logprobs", "give logprobs=true, too")
     return checked_logprobs(count or 0, "top_logprobs" if count else "logprobs", model) if wanted else None
 
 

@@ -151,9 +151,7 @@ def _budget(fields: Fields) -> int | None:
     """Return the token budget, which has an old and a new name."""
     old, new = fields["max_tokens"], fields["max_completion_tokens"]
     if new is not None and new < 1:
-        raise RequestError(
-            f"max_completion_tokens is {new}", field="max_completion_tokens", hint="give at least 1, or leave it out"
-        )
+        raise fields.error("max_completion_tokens", f"is {new}", "give at least 1, or leave it out")
     if old is not None and new is not None and old != new:
         raise RequestError(
             "max_tokens and max_completion_tokens differ", field="max_tokens", hint="give max_completion_tokens"

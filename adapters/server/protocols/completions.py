@@ -63,7 +63,7 @@ class Completions(Protocol):
         texts = _texts(fields, model)
         answers, count = fields["n"], fields["logprobs"]
         if fields["best_of"] not in (None, answers):
-            raise RequestError("best_of is not supported", field="best_of", hint="ask for n answers")
+            raise fields.error("best_of", "is not supported", "ask for n answers")
         options = {
             **parts.sampling(fields),
             **fields.of("max_tokens", "stop", "logit_bias"),
@@ -106,28 +106,27 @@ def _texts(fields: Fields, model: Model) -> tuple[str, ...]:
     single = isinstance(given, str) or (given and all(isinstance(one, int) for one in given))
     texts = []
     for index, one in enumerate([given] if single else given):
-        path = fields.path("prompt") if single else f"{fields.path('prompt')}[{index}]"
-        text = one if isinstance(one, str) else _text_of(one, path, model.vocabulary)
-        if not text:
-            raise RequestError(f"{path} is empty", field=path, hint="send a text to continue")
-        texts.append(text)
+        name = "prompt" if single else f"prompt[{index}]"
+        texts.append(one if isinstance(one, str) else _text_of(one, fields, name, model.vocabulary))
+        if not texts[-1]:
+            raise fields.error(name, "is empty", "send a text to continue")
     if not texts:
-        raise RequestError("prompt is empty", field="prompt", hint="send a text to continue")
+        raise fields.error("prompt", "is empty", "send a text to continue")
     return tuple(texts)
 
 
-def _text_of(ids: Any, path: str, vocabulary: Vocabulary) -> str:
-    """Return the text of token ids; the token that begins every sequence is left out."""
+def _text_of(ids: Any, fields: Fields, name: str, vocabulary: Vocabulary) -> str:
+    """Return the text of token ids, which a field has; the token that begins every sequence is left out."""
     right = isinstance(ids, list) and all(type(one) is int and 0 <= one < vocabulary.size for one in ids)
     if not right:
-        raise RequestError(f"{path} is neither a text nor token ids of this model", field=path)
+        raise fields.error(name, "is neither a text nor token ids of this model")
     data = [vocabulary.tokens[token_id] for token_id in ids]
     if any(one is None for one in data[1:]):
-        raise RequestError(f"{path} has a control token", field=path, hint="use /v1/chat/completions")
+        raise fields.error(name, "has a control token", "use /v1/chat/completions")
     try:
         return b"".join(one or b"" for one in data).decode()
     except UnicodeDecodeError:
-        raise RequestError(f"{path} ends inside a character", field=path, hint="give the text") from None
+        raise fields.error(name, "ends inside a character", "give the text") from None
 
 
 def _before(parsed: ParsedRequest, index: int) -> str:

@@ -290,7 +290,7 @@ def _input(fields: Fields) -> Any:
     names: dict[str, str] = {}
     items = [_item(item, names) for item in given]
     if not items:
-        raise RequestError("input is empty", field="input", hint="send a text or messages")
+        raise fields.error("input", "is empty", "send a text or messages")
     only = items[0]
     return only["user"] if len(items) == 1 and isinstance(only.get("user"), str) else items
 
@@ -306,8 +306,7 @@ def _item(item: Fields, names: dict[str, str]) -> dict[str, Any]:
         given = "arguments" if item.kind == "function_call" else "input"
         return {"tool_call": {"name": names[call], given: item[given]}}
     if call not in names:
-        path = item.path("call_id")
-        raise RequestError(f"{path} is the id of no call before it", field=path, hint="send the call as well")
+        raise item.error("call_id", "is the id of no call before it", "send the call as well")
     return {"tool_output": {"name": names[call], "output": _content(item["output"])}}
 
 

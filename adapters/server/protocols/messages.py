@@ -318,8 +318,7 @@ def _thinking(fields: Fields | None, budget: int | None) -> Any:
         return None
     tokens = fields["budget_tokens"]
     if tokens is not None and budget is not None and tokens >= budget:
-        path = fields.path("budget_tokens")
-        raise RequestError(f"{path} is not below max_tokens", field=path, hint="raise max_tokens")
+        raise fields.error("budget_tokens", "is not below max_tokens", "raise max_tokens")
     return {"enabled": tokens, "disabled": False, "adaptive": "auto"}[fields.kind]
 
 
@@ -329,8 +328,7 @@ def _effort_and_schema(fields: Fields, model: Model) -> tuple[Any, Any]:
     effort = None if config is None else parts.thinking_of(config, "effort", model, optional=True)
     form = None if config is None else config["format"]
     if form is not None and old is not None:
-        hint = "leave out output_format"
-        raise RequestError("output_format is output_config.format", field="output_format", hint=hint)
+        raise fields.error("output_format", "is output_config.format", "leave out output_format")
     form = form or old
     return effort, None if form is None else parts.closed_schema(form)
 
@@ -373,7 +371,7 @@ def _image(source: Fields) -> ImagePart:
     try:
         return ImagePart(base64.b64decode(source["data"], validate=True), media_type=source["media_type"])
     except ValueError:
-        raise RequestError(f"{source.path('data')} is not base64", field=source.path("data")) from None
+        raise source.error("data", "is not base64") from None
 
 
 def _read_message(fields: Fields) -> list[Message]:

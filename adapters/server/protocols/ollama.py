@@ -138,7 +138,7 @@ class Chat(Protocol):
         schema = None
         form = fields["format"]
         if isinstance(form, str) and form not in ("", "json"):
-            raise RequestError(f"format is {form!r}", field="format", hint="give 'json' or a JSON Schema")
+            raise fields.error("format", f"is {form!r}", "give 'json' or a JSON Schema")
         if form:
             schema = {"type": "object"} if form == "json" else parts.closed_schema(fields, "format")
         params = served.params(name, options, fields["toolgrammar"], tools, fields["tool_choice"], schema)
@@ -293,13 +293,11 @@ def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
     budget, window, span = fields["num_predict"], fields["num_ctx"], fields["repeat_last_n"]
     options["max_tokens"] = None if budget in (-1, -2) else budget
     if window is not None and window > model.context_window:
-        path = fields.path("num_ctx")
-        raise RequestError(f"{path} is beyond the model's {model.context_window:,} tokens", field=path)
+        raise fields.error("num_ctx", f"is beyond the model's {model.context_window:,} tokens")
     if span == 0:  # the penalty is off
         options["repetition_penalty"] = None
     elif span not in (None, -1) and options["repetition_penalty"] not in (None, 1):
-        path = fields.path("repeat_last_n")
-        raise RequestError(f"{path} is not supported", field=path, hint="-1: the penalty counts the whole text")
+        raise fields.error("repeat_last_n", "is not supported", "-1: the penalty counts the whole text")
     return options
 
 
@@ -309,8 +307,7 @@ def _images(fields: Fields) -> list[ImagePart]:
         try:
             images.append(ImagePart(base64.b64decode(data, validate=True)))
         except ValueError:
-            path = fields.path(f"images[{index}]")
-            raise RequestError(f"{path} is not base64", field=path) from None
+            raise fields.error(f"images[{index}]", "is not base64") from None
     return images
 
 

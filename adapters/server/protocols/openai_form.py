@@ -12,7 +12,7 @@ from toolgrammar.core.models import Model
 from ... import _shared
 from .. import rows
 from ..failures import Failure
-from ..fields import Fields, RequestError
+from ..fields import Fields
 from ..rows import Rows
 
 _KINDS: Mapping[int, str] = {
@@ -92,8 +92,8 @@ def includes_usage(fields: Fields) -> bool:
     if choices is None or not choices["include_usage"]:
         return False
     if not fields["stream"]:
-        path, hint = choices.path("include_usage"), "it is for streams; whole answers always have their usage"
-        raise RequestError(f"{path} is not supported", field=path, hint=hint)
+        hint = "it is for streams; whole answers always have their usage"
+        raise choices.error("include_usage", "is not supported", hint)
     return True
 
 

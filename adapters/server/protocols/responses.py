@@ -434,7 +434,7 @@ def _read_input(
         else:
             messages.append(message)
     if not messages:
-        raise RequestError("input is empty", field="input", hint="send a text or at least one item")
+        raise fields.error("input", "is empty", "send a text or at least one item")
     return tuple(messages)
 
 
