@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from toolgrammar.core.errors import BudgetError, NotFoundError, ToolGrammarError
+from toolgrammar.core.errors import BudgetError, ToolGrammarError
 from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError, RemoteModel
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
@@ -199,7 +199,7 @@ class Prober:
         except BudgetError as refusal:
             return Row(name, "refused", self._wire.shown(refusal.message)[:160])
         except ToolGrammarError as error:
-            if isinstance(error, NotFoundError) and not self._seen:  # each check would end so
+            if error.code == "not_found" and not self._seen:  # each check would end so
                 raise
             return Row(name, "mangled", self._wire.shown(error.message)[:160])
         return Row(name, outcome, self._wire.shown(detail))

@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.errors import (
-    ContentFilterError,
-    ContextOverflowError,
-    LimitError,
-    LiveValuesError,
-    SchemaError,
-    ServerError,
-    ToolGrammarError,
-)
+from toolgrammar.core.errors import LimitError, LiveValuesError, SchemaError, ToolGrammarError
 
 from .. import _shared
 from .fields import RequestError
@@ -96,7 +88,7 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
         return Failure(400, _named(_words(error), field), error.code, field)
     if isinstance(error, ToolGrammarError):
         status = next((_STATUS[code] for code in error.kinds() if code in _STATUS), 500)
-        if isinstance(error, ServerError) and error.status_code == 429:
+        if getattr(error, "status_code", None) == 429:  # of a model's server
             status = 429
         retry_after = getattr(error, "retry_after", None) or (1.0 if status == 429 else None)
         return Failure(status, _words(error), error.code, retry_after=retry_after)
@@ -117,9 +109,9 @@ def _words(error: ToolGrammarError) -> str:
 
 def _message(error: ToolGrammarError) -> str:
     """Return the message of an error, with the words by which clients know it."""
-    if isinstance(error, ContextOverflowError):
+    if error.code == "context_overflow":
         before = "" if f"{_TOO_LONG}:" in error.message else f"the {_TOO_LONG}: "
         return f"{before}{error.message}; {_SIZE}"
-    if isinstance(error, ContentFilterError):
+    if error.code == "content_filter":
         return f"{_FILTERED}: {error.message}"
     return error.message

@@ -28,7 +28,6 @@ from toolgrammar.core.conversation import (
     TokenWritten,
     ToolCall,
 )
-from toolgrammar.core.errors import ContextOverflowError
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
@@ -171,7 +170,7 @@ class Chat(Protocol):
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Ollama's form; of a prompt that is too long in its runner's words, which clients know."""
-        is_overflow = failure.code == ContextOverflowError.code
+        is_overflow = failure.code == "context_overflow"
         before = "the request exceeds the available context size: " if is_overflow else ""
         return {"error": f"{before}{failure.message}"}
 
