@@ -7,7 +7,7 @@ Nothing here reads syntax. A type is looked into as far as an operation needs it
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -157,14 +157,11 @@ class TypeAlgebra:
         """Return the names of an object's properties as a type."""
         bare = self.bare(type_, at)
         if bare == ts.ANY:
-            return ts.union([ts.STRING, ts.NUMBER])
+            return ts.STRING
         shape = self.object(bare, at)
-        if any(ts.is_number_name(one.name) for one in shape.properties):
+        if any(one.name.lstrip("-").isdecimal() for one in shape.properties):
             raise at.source.refuse(at.node, "keyof is not evaluated where a property's name is a number", _WRITE_OUT)
-        names: list[ts.Type] = [ts.Literal.of(one.name) for one in shape.properties]
-        for index in shape.indexes:
-            names += [index.key, ts.NUMBER]
-        return ts.union(names)
+        return ts.STRING if shape.index else ts.union(ts.Literal.of(one.name) for one in shape.properties)
 
     def lookup(self, type_: ts.Type, key: ts.Type, at: ts.At, index: ts.At) -> ts.Type:
         """Return the type of ``T[K]``; of a union, that of each member."""
@@ -206,16 +203,9 @@ class TypeAlgebra:
 
     def record(self, keys: ts.Type, value: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
         """Return ``Record<K, T>``; ``where``: the place of the keys."""
-        properties: list[ts.Property] = []
-        indexes: list[ts.Index] = []
-        for member in self.members(keys, where):
-            key = self.plain(member, where)
-            name = _name(key)
-            if name is not None:
-                properties.append(ts.Property(name, value, at=at))
-            else:
-                indexes += index(key, value, None, where)
-        return ts.Object(tuple(properties), tuple(indexes))
+        named = [(key, _name(key)) for member in self.members(keys, where) for key in [self.plain(member, where)]]
+        properties = tuple(ts.Property(name, value, at=at) for _, name in named if name is not None)
+        return ts.Object(properties, index([key for key, name in named if name is None], value, None, where))
 
     def pick(self, type_: ts.Type, keys: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
         """Return ``Pick<T, K>``; ``where``: the place of the keys."""
@@ -228,7 +218,7 @@ class TypeAlgebra:
     def omit(self, type_: ts.Type, keys: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
         """Return ``Omit<T, K>``; ``where``: the place of the keys."""
         shape, names = self.object(type_, at), self._names(keys, where)
-        return ts.Object(tuple(one for one in shape.properties if one.name not in names), shape.indexes)
+        return ts.Object(tuple(one for one in shape.properties if one.name not in names), shape.index)
 
     def _names(self, keys: ts.Type, at: ts.At) -> list[str]:
         names = [_name(self.plain(key, at)) for key in self.members(keys, at)]
@@ -242,7 +232,7 @@ class TypeAlgebra:
         return ts.union(
             ts.Object(
                 tuple(replace(one, optional=optional, definite=not optional) for one in shape.properties),
-                shape.indexes,
+                shape.index,
             )
             for shape in shapes
         )
@@ -297,11 +287,21 @@ class TypeAlgebra:
         left = list(kept)
         for first, second in itertools.permutations(kept, 2):
             if first in left and second in left:
-                if _is_scalar(first[1]) and not _overlap(first[1], second[1]):
+                if _is_scalar(first[1]) and not (_is_part(first[1], second[1]) or _is_part(second[1], first[1])):
                     return ts.NEVER
-                if _is_part(first[1], second[1]) and not isinstance(second[0], (ts.Documented, ts.Named)):
+                if _is_part(first[1], second[1]) and not self._is_constrained(second[0]):
                     left.remove(second)
-        return left[0][0] if len(left) == 1 else ts.AllOf(tuple(one for one, _ in left))
+        if len(left) > 1:
+            return ts.unknown("this intersection is not evaluated here", _WRITE_OUT, at)
+        return left[0][0]
+
+    def _is_constrained(self, type_: ts.Type) -> bool:
+        """Return True if a comment constrains the values of a type."""
+        while isinstance(type_, (ts.Documented, ts.Named, ts.Deferred, ts.Both)):
+            if isinstance(type_, ts.Documented) and type_.doc.constrains:
+                return True
+            type_ = type_.type if isinstance(type_, ts.Documented) else self.step(type_)
+        return False
 
     def both_objects(self, objects: list[ts.Object]) -> ts.Object:
         """Return the object that is all of these."""
@@ -314,36 +314,36 @@ class TypeAlgebra:
             # A property of one object also has the type that an index signature of the other gives to its name.
             for name, one in properties.items():
                 for shape in (whole, other):
-                    indexed = None if shape.get(name) else _indexed(shape, name)
-                    if indexed is not None and indexed != one.type and one.at is not None:
-                        properties[name] = replace(one, type=ts.Both((one.type, indexed), one.at))
-            indexes: dict[ts.Type, ts.Index] = {one.key: one for one in whole.indexes}
-            for index in other.indexes:
-                mine_index = indexes.get(index.key)
-                if mine_index is not None and mine_index.type != index.type and index.at is not None:
-                    index = replace(index, type=ts.Both((mine_index.type, index.type), index.at))
-                indexes[index.key] = index
-            whole = ts.Object(tuple(properties.values()), tuple(indexes.values()), whole.call or other.call)
+                    indexed = None if shape.get(name) else shape.index
+                    if indexed is not None and indexed.type != one.type and one.at is not None:
+                        properties[name] = replace(one, type=ts.Both((one.type, indexed.type), one.at))
+            index, known = other.index or whole.index, whole.index
+            if index is not None and known is not None and known.type != index.type and index.at is not None:
+                index = replace(index, type=ts.Both((known.type, index.type), index.at))
+            whole = ts.Object(tuple(properties.values()), index, whole.call or other.call)
         return whole
 
 
-def index(key: ts.Type, value: ts.Type, doc: jsdoc.Doc | None, at: ts.At) -> list[ts.Index]:
-    """Return the index signature of a type of names; none for symbols, which JSON has no names of."""
-    if key == ts.SYMBOL:
-        return []
-    key = ts.STRING if key == ts.ANY else key
-    if key not in (ts.STRING, ts.NUMBER):
+def index(keys: Sequence[ts.Type], value: ts.Type, doc: jsdoc.Doc | None, at: ts.At) -> ts.Index | None:
+    """Return the index signature of names of some types; None if there are none but symbols, which JSON does not have.
+
+    Raises:
+        UnsupportedSchemaError: the names are not any strings.
+    """
+    kinds = {key for key in keys if key != ts.SYMBOL}
+    if not kinds:
+        return None
+    if kinds.isdisjoint({ts.STRING, ts.ANY}):
         raise at.source.refuse(
-            at.node, "a key is a string", 'use string, number, or the tag @schema {"patternProperties": {...}}'
+            at.node, "a key is a string", 'use string, or the tag @schema {"patternProperties": {...}}'
         )
-    return [ts.Index(key, value, doc, at)]
+    return ts.Index(value, doc, at)
 
 
 def override(base: ts.Object, own: ts.Object) -> ts.Object:
     """Return the object ``interface own extends base``: a property declared again replaces the inherited one."""
     properties = {one.name: one for one in base.properties} | {one.name: one for one in own.properties}
-    indexes = {one.key: one for one in base.indexes} | {one.key: one for one in own.indexes}
-    return ts.Object(tuple(properties.values()), tuple(indexes.values()), own.call or base.call)
+    return ts.Object(tuple(properties.values()), own.index or base.index, own.call or base.call)
 
 
 def _both(mine: ts.Property, theirs: ts.Property) -> ts.Property:
@@ -365,19 +365,13 @@ def _both(mine: ts.Property, theirs: ts.Property) -> ts.Property:
 
 def _name(key: ts.Type) -> str | None:
     """Return the name of a property that a literal means; None for another type."""
-    return ts.text_of(key) if isinstance(key, ts.Literal) and key.kind != "boolean" else None
-
-
-def _indexed(shape: ts.Object, name: str) -> ts.Type | None:
-    """Return the type that an index signature gives to the property of a name."""
-    for one in shape.indexes:
-        if one.key == ts.STRING or ts.is_number_name(name):
-            return one.type
-    return None
+    if not isinstance(key, ts.Literal) or key.kind == "boolean" or isinstance(key.value, float):
+        return None
+    return str(key.value)
 
 
 def _is_scalar(type_: ts.Type) -> bool:
-    return isinstance(type_, (ts.Literal, ts.Template)) or (isinstance(type_, ts.Keyword) and type_ != ts.OBJECT)
+    return isinstance(type_, ts.Literal) or (isinstance(type_, ts.Keyword) and type_ != ts.OBJECT)
 
 
 def _is_part(first: ts.Type, second: ts.Type) -> bool:
@@ -388,17 +382,7 @@ def _is_part(first: ts.Type, second: ts.Type) -> bool:
         if isinstance(second, ts.Literal):  # a member of an enum is a plain value, too
             return second.enum is None and (first.kind, first.value) == (second.kind, second.value)
         return second == ts.Keyword(first.kind)
-    return isinstance(first, ts.Template) and second == ts.STRING
-
-
-def _overlap(first: ts.Type, second: ts.Type) -> bool:
-    """Return True if two plain types may have a value in common."""
-    if isinstance(first, ts.Template) or isinstance(second, ts.Template):
-        return all(
-            one == ts.STRING or isinstance(one, ts.Template) or (isinstance(one, ts.Literal) and one.kind == "string")
-            for one in (first, second)
-        )
-    return _is_part(first, second) or _is_part(second, first)
+    return False
 
 
 def _circle(type_: ts.Type, at: ts.At | None) -> SchemaError:

@@ -6,10 +6,8 @@ finite, and a type that is not needed is never evaluated. Places and comments do
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .jsdoc import Doc
@@ -165,9 +163,8 @@ class Property:
 @_hashed_once
 @dataclass(frozen=True)
 class Index:
-    """An index signature: properties whose names are of the type ``key``, `STRING` or `NUMBER`."""
+    """An index signature: the type of properties of any name."""
 
-    key: Type
     type: Type
     doc: Doc | None = field(default=None, compare=False)
     at: At | None = field(default=None, compare=False)
@@ -180,12 +177,12 @@ class Object:
 
     Attributes:
         properties: its properties, in order.
-        indexes: its index signatures.
+        index: its index signature.
         call: how it is called, if it is a function too.
     """
 
     properties: tuple[Property, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    index: Index | None = None
     call: Function | None = None
 
     def get(self, name: str) -> Property | None:
@@ -208,27 +205,6 @@ class Union:
     """Any of these; at least two."""
 
     members: tuple[Type, ...]
-
-
-@_hashed_once
-@dataclass(frozen=True)
-class AllOf:
-    """An intersection that is not a simpler type."""
-
-    members: tuple[Type, ...]
-
-
-@dataclass(frozen=True)
-class Template:
-    """Strings that are literals and placeholders in a row.
-
-    Attributes:
-        parts: for each literal its alternatives, for each placeholder `STRING` or `NUMBER`.
-        pattern: their pattern: ECMA-262, without anchors.
-    """
-
-    parts: tuple[Part, ...]
-    pattern: str = field(compare=False)
 
 
 @_hashed_once
@@ -289,17 +265,8 @@ class Named:
 
 
 Type = (
-    Keyword | Literal | Array | Tuple | Object | Function | Union | AllOf | Template | Documented | Refused
-    | Deferred | Both | Named
+    Keyword | Literal | Array | Tuple | Object | Function | Union | Documented | Refused | Deferred | Both | Named
 )  # fmt: skip
-#: One part of a template.
-Part = tuple[str, ...] | Keyword
-
-#: Property names that are surely numbers as JavaScript prints them: any decimal of at most 15 digits is printed as it
-#: was written, unless it is tiny.
-NUMBER_NAME = r"^(?:0|-?[1-9][0-9]{0,14}|-?(?:0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9])$"
-#: All names that JavaScript may print for a number, and others.
-MAY_BE_NUMBER_NAME = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:e[+-][0-9]+)?|-?Infinity|NaN)$"
 
 ANY, UNKNOWN, NEVER = Keyword("any"), Keyword("unknown"), Keyword("never")
 STRING, NUMBER, BOOLEAN = Keyword("string"), Keyword("number"), Keyword("boolean")
@@ -332,45 +299,6 @@ def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
 def unknown(reason: str, hint: str, at: At) -> Refused:
     """Return an unknown type: it is an error only if a schema needs it."""
     return Refused(reason, reason, hint, at, unknown=at)
-
-
-def text_of(type_: Type) -> str | None:
-    """Return the text of a literal type, as it is in a template literal type (`null` and `undefined` too); None for
-    another type."""
-    if isinstance(type_, Keyword) and type_.name in ("null", "undefined"):
-        return type_.name
-    if not isinstance(type_, Literal):
-        return None
-    if type_.kind == "boolean":
-        return "true" if type_.value else "false"
-    return type_.value if type_.kind == "string" else number_text(type_.value)
-
-
-def number_text(value: float) -> str:
-    """Return a number as JavaScript prints it, in templates and as a key (``Number::toString`` of ECMA-262)."""
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(float(value))).normalize().as_tuple()
-    text, point = "".join(map(str, digits)), len(digits) + int(exponent)
-    if value == 0:
-        return "0"
-    if not -6 < point <= 21:
-        fraction = "." + text[1:] if len(text) > 1 else ""
-        text = f"{text[0]}{fraction}e{point - 1:+}"
-    elif point <= 0:
-        text = "0." + "0" * -point + text
-    else:
-        text = text.ljust(point, "0")
-        text = text[:point] + ("." + text[point:] if text[point:] else "")
-    return "-" * sign + text
-
-
-def is_number_name(name: str) -> bool:
-    """Return True if a property name is a number as JavaScript prints it: it has the type of a number's key."""
-    try:
-        return number_text(float(name)) == name
-    except ValueError:
-        return False
 
 
 def _flat(members: Iterable[Type]) -> Iterator[Type]:

@@ -54,15 +54,16 @@ class ObjectReader(TypeAlgebra):
             for clause in node.named_children:
                 if clause.type == "extends_type_clause":
                     bases += parts(clause)
-                elif clause.type == "class_heritage":
-                    bases += [inner for inner in parts(clause) if inner.type == "extends_clause"]
+                elif has_word(clause, "extends_clause"):  # of a class
+                    reason = "the members that a class inherits are not read here"
+                    return ts.unknown(reason, "write an interface", scope.at(clause))
             own = override(own, self._body(parts(child_of(node, "body")), scope))
         whole = ts.Object()
         for node in bases:
             at = scope.at(node)
-            base = self._base(node, scope) if node.type == "extends_clause" else self.type(node, scope)
+            base = self.type(node, scope)
             bare = self.bare(base, at)
-            more = bool(own.properties or own.indexes or len(bases) > 1)
+            more = bool(own.properties or own.index or len(bases) > 1)
             if isinstance(bare, ts.Refused):
                 return ts.unknown(bare.reason, bare.hint, bare.at) if more else bare
             if isinstance(bare, (ts.Array, ts.Tuple)):
@@ -73,23 +74,10 @@ class ObjectReader(TypeAlgebra):
             whole = self.both_objects([whole, self.object(base, at)])
         return override(whole, own)
 
-    def _base(self, clause: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of ``extends Base<T>`` of a class."""
-        value = child_of(clause, "value")
-        if value.type not in ("identifier", "member_expression"):
-            reason = "what this class extends is worked out when the program runs"
-            return ts.unknown(reason, "extend a class that is declared in the text", scope.at(value))
-        arguments = clause.child_by_field_name("type_arguments")
-        return self.applied(value, parts(arguments) if arguments is not None else [], value, scope)
-
-    def applied(self, name: Node, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of a name with type arguments; by the class that reads all types."""
-        raise NotImplementedError
-
     def _body(self, members: list[Node], scope: ts.Scope) -> ts.Object:
         """Return the type of the members between braces."""
         properties: dict[str, ts.Property] = {}
-        indexes: list[ts.Index] = []
+        index: ts.Index | None = None
         call: ts.Function | None = None
         for member in members:
             if member.type in ("property_signature", "public_field_definition"):
@@ -102,14 +90,14 @@ class ObjectReader(TypeAlgebra):
                     )
                 properties[made.name] = made
             elif member.type == "index_signature":
-                indexes += self._index(member, scope)
+                index = self._index(member, scope) or index
             elif member.type in _METHODS:
                 made = self._method(member, scope)
                 if made is not None:
                     properties[made.name] = made
             elif member.type in ("call_signature", "construct_signature"):
                 call = ts.Function(member, scope, member.type == "construct_signature")
-        return ts.Object(tuple(properties.values()), tuple(indexes), call)
+        return ts.Object(tuple(properties.values()), index, call)
 
     def _hidden(self, node: Node, scope: ts.Scope) -> bool:
         """Return True if a member is not part of the values: static, private."""
@@ -166,7 +154,7 @@ class ObjectReader(TypeAlgebra):
         # In an interface, `get x(): T` is the property `x: T`.
         return replace(method, type=self.later(only_child(result), scope), method=False)
 
-    def _index(self, node: Node, scope: ts.Scope) -> list[ts.Index]:
+    def _index(self, node: Node, scope: ts.Scope) -> ts.Index | None:
         if node.child_by_field_name("index_type") is None:
             raise scope.source.wrong(node, "an interface cannot be a mapped type", MAPPED)
         annotation = node.child_by_field_name("type")
@@ -174,4 +162,4 @@ class ObjectReader(TypeAlgebra):
             raise scope.source.wrong(node, "the index signature has no type", "write [key: string]: type")
         keys, at = self.type(child_of(node, "index_type"), scope), scope.at(node)
         doc, value = scope.source.doc(node), self.later(only_child(annotation), scope)
-        return [made for key in self.members(keys) for made in index(self.plain(key, at), value, doc, at)]
+        return index([self.plain(key, at) for key in self.members(keys)], value, doc, at)

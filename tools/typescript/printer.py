@@ -18,7 +18,6 @@ from toolgrammar.core.schema import KEYWORDS, TYPES
 
 from ..tool import Tool
 from . import jsdoc
-from .model import NUMBER_NAME, is_number_name
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 # Ninety words read better as text than as a list.
@@ -278,28 +277,18 @@ class _Printer:
             expressed |= {"required", "properties"}
         elif properties is not None:
             expressed.add("properties")
-        numbers = {name: sub for name, sub in (properties or {}).items() if is_number_name(name)}
-        if set(patterns) == {NUMBER_NAME} and self._agree(numbers, patterns[NUMBER_NAME]):
-            members.append(self._index("number", patterns[NUMBER_NAME], numbers, required, inner))
-            expressed.add("patternProperties")
-        if properties and not patterns and extra not in (None, False) and self._agree(properties, extra):
-            members.append(self._index("string", extra, properties, required, inner))
+        # To the compiler, properties have the type that an index signature gives them.
+        is_same = extra in (True, {}) or all(sub == extra for sub in (properties or {}).values())
+        if properties and not patterns and extra not in (None, False) and is_same:
+            # An optional property may be `undefined`, and so must what the signature gives it.
+            optional = extra not in (True, {}) and not set(properties) <= set(required)
+            members.append(f"{inner}[key: string]: {self._type(extra, inner)}{' | undefined' * optional}")
             expressed.add("additionalProperties")
         if not members:
             return _Printed("{}" if properties is not None else "object", frozenset(expressed), objects)
         return _Printed(
             "{\n" + "".join(f"{member};\n" for member in members) + indent + "}", frozenset(expressed), objects
         )
-
-    def _agree(self, properties: dict[str, Any], value: Any) -> bool:
-        """Return True if properties have the type that an index signature gives them."""
-        return value in (True, {}) or all(sub == value for sub in properties.values())
-
-    def _index(self, key: str, value: Any, properties: dict[str, Any], required: list[str], indent: str) -> str:
-        """Return an index signature, ``[key: string]: type``."""
-        # To the compiler an optional property may be `undefined`, and so must what the signature gives it.
-        optional = value not in (True, {}) and not set(properties) <= set(required)
-        return f"{indent}[key: {key}]: {self._type(value, indent)}{' | undefined' * optional}"
 
     def _array(self, schema: dict[str, Any], indent: str) -> _Printed:
         """Return the type of an array or tuple, and which keywords it expresses."""

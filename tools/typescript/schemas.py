@@ -75,16 +75,12 @@ class SchemaWriter:
         bare = self.reader.bare(type_)
         if isinstance(bare, ts.Union):
             return frozenset().union(*(self.kinds(member, seen) for member in bare.members))
-        if isinstance(bare, ts.AllOf):
-            return _KINDS.intersection(*(self.kinds(member, seen) for member in bare.members))
         if isinstance(bare, ts.Literal):
             return frozenset({bare.kind})
         if isinstance(bare, (ts.Array, ts.Tuple)):
             return frozenset({"array"})
         if isinstance(bare, ts.Object):
             return frozenset({"object"})
-        if isinstance(bare, ts.Template):
-            return frozenset({"string"})
         if isinstance(bare, ts.Keyword):
             if bare.name in ("any", "unknown"):
                 return _KINDS
@@ -146,13 +142,6 @@ class SchemaWriter:
             if all(member in (ts.UNDEFINED, ts.VOID) for member in members):
                 members = list(type_.members)
             return union_schema([self._schema(member, at) for member in members])
-        if isinstance(type_, ts.AllOf):
-            made: Any = {}
-            for member in type_.members:
-                made = joined(made, self._schema(member, at))
-            return made
-        if isinstance(type_, ts.Template):
-            return {"type": "string", "pattern": f"^{type_.pattern}$"}
         if isinstance(type_, ts.Refused):
             raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
         assert isinstance(type_, ts.Function)
@@ -216,7 +205,7 @@ class SchemaWriter:
                 type_.call.node, f"{what} is not a JSON value", "leave it out, or declare properties: name: type"
             )
         values = [one for one in type_.properties if not one.method and not self._is_callback(one)]
-        if type_.properties and not values and not type_.indexes:
+        if type_.properties and not values and not type_.index:
             node = type_.properties[0].at or at
             raise node.source.refuse(node.node, "an object of methods alone is not a JSON value", "declare properties")
         properties: dict[str, Any] = {}
@@ -226,26 +215,15 @@ class SchemaWriter:
             properties[one.name] = self._property(one, where)
             if one.definite or not (one.optional or self.reader.undefined(one.type)):
                 required.append(one.name)
-        patterns: dict[str, Any] = {}
-        additional: Any = None
-        for index in type_.indexes:
-            where = index.at or at
-            value = self.documented(index.type, self._schema(index.type, where), index.doc, where)
-            if index.key == ts.NUMBER:
-                patterns[ts.NUMBER_NAME] = value
-            else:
-                additional = value
-        if patterns and additional is not None:  # then a name that is not surely a number is open to other values
-            patterns = {ts.MAY_BE_NUMBER_NAME: patterns[ts.NUMBER_NAME]}
         made: dict[str, Any] = {"type": "object"}
-        if properties or not type_.indexes:
+        if properties or type_.index is None:
             made["properties"] = properties
         if required:
             made["required"] = required
-        if patterns:
-            made["patternProperties"] = patterns
-        if additional is not None:
-            made["additionalProperties"] = additional if additional != {} else True
+        if type_.index is not None:
+            index, where = type_.index, type_.index.at or at
+            value = self.documented(index.type, self._schema(index.type, where), index.doc, where)
+            made["additionalProperties"] = value if value != {} else True
         return made
 
     def _property(self, one: ts.Property, at: ts.At) -> Any:
@@ -365,7 +343,7 @@ class SchemaWriter:
             return type_.name
         if isinstance(type_, ts.Literal):
             return type_.kind
-        return {ts.Array: "array", ts.Tuple: "array", ts.Object: "object", ts.Template: "string"}.get(type(type_), "T")
+        return {ts.Array: "array", ts.Tuple: "array", ts.Object: "object"}.get(type(type_), "T")
 
     def _check_grounded(self, key: str, at: ts.At) -> None:
         """Refuse a type that is defined as itself, or as itself or something else: ``type T = T | string``."""
@@ -425,18 +403,6 @@ def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
         at = next(index for index, part in enumerate(parts) if _is_literal(part))
         parts = [literals if i == at else part for i, part in enumerate(parts) if i == at or not _is_literal(part)]
     return {"anyOf": parts}
-
-
-def joined(first: Any, second: Any) -> Any:
-    """Return the schema of the values that follow both."""
-    if first == second or second in ({}, True):
-        return first
-    if first in ({}, True):
-        return second
-    if first is False or second is False:
-        return False
-    parts = [*first["allOf"], second] if set(first) == {"allOf"} else [first, second]
-    return {"allOf": parts}
 
 
 def schema_of(schema: Any) -> Any:

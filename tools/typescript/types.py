@@ -11,7 +11,6 @@ from . import model as ts
 from .modules import Declaration, Missing, Program, Space, names_in
 from .objects import ObjectReader
 from .source import child_of, has_word, only_child, operands, parts
-from .templates import template
 from .values import constant, enum_values, literal
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ _UNREADABLE = {
     "asserts": ("an assertion is not a JSON value", "use boolean"),
     "type_predicate": ("a predicate is not a JSON value", "use boolean"),
     "conditional_type": ("conditional types are not evaluated here", _WRITE_OUT),
+    "template_literal_type": ("template types are not evaluated here", "use a string with the tag @pattern"),
     "infer_type": ("`infer` is not evaluated here", _WRITE_OUT),
     "this_type": ("`this` is not evaluated here", "use the name of the interface"),
     "member_expression": ("a type of `import(...)` is not read here", 'write: import { Name } from "..."'),
@@ -118,7 +118,6 @@ class TypeReader(ObjectReader):
                 self.type(only_child(node), scope), scope.at(only_child(node))
             ),
             "lookup_type": self._lookup,
-            "template_literal_type": self._template,
             "type_query": lambda node, scope: self._typeof(only_child(node), scope),
             "function_type": lambda node, scope: ts.Function(node, scope),
             "constructor_type": lambda node, scope: ts.Function(node, scope, construct=True),
@@ -340,38 +339,6 @@ class TypeReader(ObjectReader):
         if bare == ts.ANY:
             return [ts.Element(bare, rest=True, at=at)]
         raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
-
-    def _template(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Evaluate a template literal type."""
-        at = scope.at(node)
-        pieces: list[list[tuple[ts.Part, ...]]] = []
-        start = node.start_byte + 1
-        for child in [*(one for one in node.named_children if one.type == "template_type"), None]:
-            end = node.end_byte - 1 if child is None else child.start_byte
-            text = scope.source.bytes[start:end].decode("utf-8", "surrogatepass")
-            if "\\" in text:
-                raise scope.source.refuse(node, "escapes in a template type are not read", "write the type itself")
-            if text:
-                pieces.append([((text,),)])
-            if child is not None:
-                members = [self.plain(one, at) for one in self.members(self.type(only_child(child), scope), at)]
-                texts = tuple(one for one in map(ts.text_of, members) if one is not None)
-                others = [self._parts(member, at) for member in members if ts.text_of(member) is None]
-                pieces.append([*([(texts,)] if texts else ()), *others])
-                start = child.end_byte
-        return template(pieces, at)
-
-    def _parts(self, type_: ts.Type, at: ts.At) -> tuple[ts.Part, ...]:
-        """Return the parts that a type is in a template."""
-        if isinstance(type_, ts.Template):
-            return type_.parts
-        if type_ in (ts.STRING, ts.ANY):
-            return (ts.STRING,)
-        if type_ == ts.NUMBER:
-            return (ts.NUMBER,)
-        raise at.source.refuse(
-            at.node, "this type cannot be part of a template", "use string, number, boolean or literals"
-        )
 
     # -- values ------------------------------------------------------------------------------------------------
 

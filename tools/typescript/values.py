@@ -52,14 +52,19 @@ def property_name(node: Node, source: Source) -> str:
     """Return the name of a property.
 
     Raises:
-        UnsupportedSchemaError: it is computed.
+        UnsupportedSchemaError: it is computed, or a number that is not whole.
     """
     if node.type == "computed_property_name":
         reason = f"the name {source.text(node)!r} is not known before the program runs"
         raise source.refuse(node, reason, "write the name itself")
     if node.type == "string":
         return source.string(node)
-    return ts.number_text(literal(node, source)) if node.type == "number" else source.text(node)
+    if node.type != "number":
+        return source.text(node)
+    number = literal(node, source)
+    if isinstance(number, float):
+        raise source.refuse(node, "a name that is a number is whole here", "write the name as a string")
+    return str(number)
 
 
 def constant(node: Node, scope: ts.Scope, *, fixed: bool = False) -> ts.Type:

@@ -22,7 +22,6 @@ from toolgrammar.tools import (
     tools_to_harmony,
     tools_to_typescript,
 )
-from toolgrammar.tools.typescript.model import NUMBER_NAME
 
 from ..schema_equality import spelled
 from ..strategies import tools_and_calls
@@ -70,16 +69,6 @@ SCHEMAS: dict[str, Any] = {
         "type": "object",
         "properties": {"a": {"type": "integer", "minimum": 3, "description": "A."}},
         "additionalProperties": {"type": "integer", "minimum": 3, "description": "A."},
-    },
-    "numbers like an optional one": {
-        "type": "object",
-        "properties": {"1": {"type": "string"}, "a": {"type": "null"}},
-        "patternProperties": {NUMBER_NAME: {"type": "string"}},
-    },
-    "numbers unlike one": {
-        "type": "object",
-        "properties": {"1": {"type": "string"}},
-        "patternProperties": {NUMBER_NAME: {"type": "null"}},
     },
     "patterns": {"type": "object", "patternProperties": {"^x-": {"type": "string"}}, "propertyNames": {"maxLength": 5}},
     "no properties": {"type": "object", "properties": {}, "minProperties": 1},

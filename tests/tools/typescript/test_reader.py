@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import random
 import re
 import sys
 from pathlib import Path
@@ -15,9 +13,7 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsupportedSchemaError
-from toolgrammar.core.grammar import random_text
 from toolgrammar.tools import ToolSet, schema_from_typescript, tools_from_typescript
-from toolgrammar.tools.typescript.model import is_number_name
 
 CORPUS = Path(__file__).with_name("typescript_corpus.txt")
 TOOL = "tool: "
@@ -78,8 +74,7 @@ REFUSED = [
     ("interface T { a: string } interface U { t: T; f: () => void }", "a function is not a JSON value", 1, 50),
     ("interface T { a: string; (): void }", "a function is not a JSON value", 1, 26),
     ("class A { f(): void {} } interface T { a: A }", "an object of methods alone is not a JSON value", 1, 11),
-    ("class A extends Error { x: string } interface T { a: A }", "'Error'", 1, 17),
-    ("class A extends mixin(B) { x: string } interface T { a: A }", "worked out when the program runs", 1, 17),
+    ("class A extends Error { x: string } interface T { a: A }", "members that a class inherits", 1, 9),
     ("interface A extends Array<string> { x: string } interface T { a: A }", "an array with properties", 1, 21),
     ("interface T { a: { f: () => void } }", "a function is not a JSON value", 1, 23),
     ("interface T { new (x: string): T }", "not a JSON value", 1, 15),
@@ -114,8 +109,11 @@ REFUSED = [
     ("type T = { a: Partial<[1, 2]> };", "object of known properties", 1, 23),
     ("/** @minLength 2 */ type K = string; interface T { a: Record<K, 1> }", "tags of the comment", 1, 62),
     ("/** @minLength 2 */ type K = string; interface T { [k: K]: 1 }", "tags of the comment", 1, 52),
-    ("type T = { a: `x${/** @integer */ number}` };", "tags of the comment", 1, 15),
-    ("interface T { [header: `x-${string}`]: string }", "a key is a string", 1, 15),
+    ("type T = { a: `x${string}` };", "template types are not evaluated", 1, 15),
+    ("interface T { [header: string & { a: 1 }]: string }", "no JSON values", 1, 24),
+    ("interface T { [index: number]: string }", "a key is a string", 1, 15),
+    ("interface T { 1.5: string }", "a name that is a number is whole", 1, 15),
+    ("type T = { a: (/** @minLength 1 */ string) & (/** @maxLength 3 */ string) };", "intersection is not", 1, 15),
     ("interface T { a: import('./a').A }", "`import(...)` is not read", 1, 18),
     ("interface T { next?: this }", "`this` is not evaluated", 1, 22),
     ("const K = 'k'; interface T { [K]: string }", "not known before", 1, 30),
@@ -141,7 +139,6 @@ REFUSED = [
     ("interface A { a: string } type T = { x: A['b'] };", "no such property", 1, 43),
     ("interface T { a: [string][1] }", "only T[number] is evaluated", 1, 27),
     ("interface T { a: Record<boolean, string> }", "a key is a string", 1, 25),
-    ("type T = { a: `x${string[]}` };", "cannot be part of a template", 1, 15),
     ("type A = string; type T = Partial<A> & { x: 1 };", "object of known properties", 1, 35),
     ("type A = B; type B = A; interface T { a: Partial<A> }", "defined by itself", 1, 50),
     ("type T = { x: 1 } | T;", "defined by itself", 1, 1),
@@ -198,9 +195,6 @@ _DOUBLING = [
     ("type A0<T> = T;", "type NEXT<T> = LAST<{ a: T; b: T }>;"),
     ("type A0 = { y: string };", "type NEXT = LAST & { x: LAST };"),
     ("type A0 = { y: string };", "type NEXT = { x: LAST; z: LAST[] };"),
-    ("type A0 = `a${string}`;", "type NEXT = `${LAST}${LAST}`;"),
-    ("type A0 = 'a';", "type NEXT = `${LAST}${LAST}`;"),
-    ("type A0 = 'a' | 'b';", "type NEXT = LAST | `${LAST}-${LAST}`;"),
     ("type A0 = [string];", "type NEXT = [...LAST, ...LAST];"),
 ]
 
@@ -321,7 +315,7 @@ FILES = {
     "lib/city.ts": "type Town = { name: string }; export { Town as City };",
     "lib/street.ts": "import type { T } from '../main'; export type Street = T['kind'];",
     "people.ts": "export interface Author { name: string }",
-    "shop": "export type Price = `${number} EUR`;",
+    "shop": "export type Price = { amount: number };",
     "broken.ts": "interface {",
 }
 
@@ -336,7 +330,7 @@ def test_imports() -> None:
         "kind": "verse",
         "at": {"name": "D"},
         "where": "prose",
-        "price": "7 EUR",
+        "price": {"amount": 7},
         "name": "x",
     }
     validator = jsonschema.Draft202012Validator(schema)
@@ -416,14 +410,14 @@ def test_newer_syntax_is_not_called_wrong() -> None:
         "enum": ["<in X>", "export type *"],
     }
     with pytest.raises(SchemaError, match="or syntax that tree-sitter does not know"):
-        schema_from_typescript("type T = `a\\n${string}`;", "T")
+        schema_from_typescript("type T = asserts;;= 1", "T")
 
 
 def test_generated_calls_fit_the_declaration() -> None:
     """The grammar of declared tools takes what fits the declaration, and nothing else."""
     tools = ToolSet.from_typescript("""
         /** Book a table. */
-        declare function book(people: 1 | 2 | 3, at: `${"18" | "19"}:${"00" | "30"}`, note?: string): void;
+        declare function book(people: 1 | 2 | 3, at: "18:30" | "19:00", note?: string): void;
     """)
     grammar = tools.grammar(tool_choice="required")
 
@@ -454,88 +448,12 @@ def test_members_of_unions(type_: str, values: list[Any]) -> None:
     assert schema.get("enum", [schema.get("const")]) == values
 
 
-def divided(text: str, texts: list[str]) -> list[str] | None:
-    """The pieces of a text between the texts of a template, as TypeScript 5.9.3 finds them; None if it finds none.
-
-    This is ``inferFromLiteralPartsToTemplateLiteral``, in UTF-16 code units.
-    """
-    code = text.encode("utf-16-le")
-    units = "".join(chr(code[index] + 256 * code[index + 1]) for index in range(0, len(code), 2))
-    first, *middle, last = texts
-    if len(units) < len(first) + len(last) or not units.startswith(first) or not units.endswith(last):
-        return None
-    rest, position, pieces = units[: len(units) - len(last)], len(first), []
-    for delimiter in middle:
-        end = rest.find(delimiter, position) if delimiter else position + 1
-        if not position <= end <= len(rest):
-            return None
-        pieces.append(rest[position:end])
-        position = end + len(delimiter)
-    return [*pieces, rest[position:]]
-
-
-def is_number(text: str) -> bool:
-    """Whether `Number(text)` is finite, for texts of the forms that a schema may take."""
-    return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", text)) and math.isfinite(float(text))
-
-
-@pytest.mark.parametrize(
-    "template",
-    [
-        "${number}", "${number}px", "v${number}.${number}", "${number}-${number}", "${number}${number}",
-        "${string}${number}", "${number}${string}", "${string}x${number}", "${string}ab${number}",
-        "${string}${string}${number}", "${number}e${number}", "${number}0${number}", "${number}1e${number}",
-        "${number}-to-${number}", "a${string}ab${string}b", "${number}+${number}", "${string}-${string}.${number}",
-    ],
-)  # fmt: skip
-def test_templates_take_what_the_compiler_takes(template: str) -> None:
-    """A string of a template type is one that the compiler divides into pieces of its placeholders' types."""
-    texts, kinds = re.split(r"\$\{\w+\}", template), re.findall(r"\$\{(\w+)\}", template)
-    schema = schema_from_typescript(f"type T = `{template}`;", "T")
-    grammar, pattern = Grammar.from_json_schema(schema), re.compile(schema["pattern"])
-    rng = random.Random(template)
-    pool = ["0", "-1", "1.5", "2e9", "1e400", "9" * 400, "a", "x", "\U0001f600", "\u00e9", "b", "-", "."]
-    taken = [json.loads(random_text(grammar, rng, 40)) for _ in range(30)]
-    near = ["".join(rng.choice(pool) for _ in range(rng.randint(1, 6))) for _ in range(300)]
-    near += ["".join(text + rng.choice(pool) for text in texts[:-1]) + texts[-1] for _ in range(100)]
-    taken += [text for text in near if pattern.fullmatch(text)]
-    for text in taken:
-        pieces = divided(text, texts)
-        assert pieces is not None, text
-        assert all(is_number(piece) for piece, kind in zip(pieces, kinds, strict=True) if kind == "number"), text
-    assert len(taken) > 30
-
-
-#: Numbers, and what JavaScript prints for them (node 18).
-PRINTED = {
-    "1e21": "1e+21", "1e20": "100000000000000000000", "123456789012345680000": "123456789012345680000",
-    "1e16": "10000000000000000", "1e-6": "0.000001", "1.5e-7": "1.5e-7", "1e-7": "1e-7", "0.00001": "0.00001",
-    "1.50": "1.5", "0x10": "16", "1_000": "1000", "1.2345e25": "1.2345e+25", "0.30000000000000004":
-    "0.30000000000000004", "5e-324": "5e-324",
-}  # fmt: skip
-
-
-def test_numbers_are_printed_as_javascript_does() -> None:
-    """Names of properties, keys and templates of literal numbers are what JavaScript makes of the numbers."""
-    names = list(PRINTED.values())
-    text = f"type T = {{ {'; '.join(f'a{i}: `${{{one}}}`' for i, one in enumerate(PRINTED))} }};"
-    found = schema_from_typescript(text, "T")["properties"]
-    assert [one["const"] for one in found.values()] == names
-    declared = schema_from_typescript(f"type T = {{ {'; '.join(f'{one}: 1' for one in PRINTED)} }};", "T")
-    assert list(declared["properties"]) == names
-    assert list(schema_from_typescript(f"type T = Record<{' | '.join(PRINTED)}, 1>;", "T")["properties"]) == names
-
-
-def test_number_keys_are_as_javascript_prints_them() -> None:
-    """A key of a number signature is printed alike by JavaScript; beside a string signature all such keys have its type."""
-    schema = schema_from_typescript("type T = { [k: number]: 1 };", "T")
-    grammar, rng = Grammar.from_json_schema(schema, additional_properties=False), random.Random(5)
-    keys = {key for _ in range(60) for key in json.loads(random_text(grammar, rng, 60))}
-    assert len(keys) > 20
-    assert all(is_number_name(key) for key in keys)
-    strange = ["01", "1e400", "-0", "1.50", "0.0000001", "9007199254740993", "1e5", "1_0", " 1", "nan", "12345678901.5"]
-    assert not any(grammar.matches(json.dumps({key: 1})) for key in strange)
-    both = schema_from_typescript("type T = { [k: string]: 1 | 2; [k: number]: 1 };", "T")
-    validator = jsonschema.Draft202012Validator(both)
-    assert not any(validator.is_valid({key: 2}) for key in [*keys, *PRINTED.values(), "NaN", "-Infinity"])
-    assert all(validator.is_valid({key: 1}) for key in [*keys, "a", "NaN"]) and validator.is_valid({"a": 2})
+def test_numbers_as_names() -> None:
+    """Names of properties and keys that are whole numbers are what JavaScript makes of the numbers."""
+    declared = schema_from_typescript("type T = { 0x10: 1; 1_000: 1; 7: 1 };", "T")
+    assert list(declared["properties"]) == ["16", "1000", "7"]
+    assert list(schema_from_typescript("type T = Record<0x10 | 7, 1>;", "T")["properties"]) == ["16", "7"]
+    assert schema_from_typescript("type T = Record<keyof any, 1>;", "T")["additionalProperties"] == {
+        "type": "integer",
+        "const": 1,
+    }
