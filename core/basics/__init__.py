@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from .event_loop import EventLoop as EventLoop
     from .forks import shared_lock as shared_lock
     from .logs import logger_of as logger_of, report as report
-    from .option_names import option_meant as option_meant, require_known as require_known
     from .options import (
         ENVELOPE_VERSION as ENVELOPE_VERSION,
         SERVERS as SERVERS,
         OnUnsupported as OnUnsupported,
         PropertyOrder as PropertyOrder,
         Whitespace as Whitespace,
+        option_meant as option_meant,
+        require_known as require_known,
         require_word as require_word,
     )
     from .pauses import ended_by as ended_by, is_long as is_long, pause as pause
@@ -33,8 +34,10 @@ if not TYPE_CHECKING:
             "event_loop": "EventLoop",
             "forks": "shared_lock",
             "logs": "logger_of report",
-            "option_names": "option_meant require_known",
-            "options": "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace require_word",
+            "options": (
+                "ENVELOPE_VERSION OnUnsupported PropertyOrder SERVERS Whitespace "
+                "option_meant require_known require_word"
+            ),
             "pauses": "ended_by is_long pause",
             "resident": "held",
             "spans": "Span",

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         of_conversation as of_conversation,
         require_formed as require_formed,
     )
-    from .builder import MessageBuilder as MessageBuilder
     from .equal_calls import UnequalCalls as UnequalCalls
     from .events import (
         ArgumentsDelta as ArgumentsDelta,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         Finish as Finish,
         FinishReason as FinishReason,
         Generation as Generation,
+        MessageBuilder as MessageBuilder,
         ReasoningDelta as ReasoningDelta,
         TextDelta as TextDelta,
         TokenWritten as TokenWritten,
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
         Role as Role,
         TextPart as TextPart,
         ToolCall as ToolCall,
+        as_shown as as_shown,
         new_call_id as new_call_id,
     )
     from .reasoning import ReasoningMarkers as ReasoningMarkers, ReasoningSplitter as ReasoningSplitter
-    from .shown import as_shown as as_shown
     from .trace import ForbiddenToken as ForbiddenToken, Trace as Trace, TracedToken as TracedToken
 
 if not TYPE_CHECKING:
@@ -61,16 +61,14 @@ if not TYPE_CHECKING:
         __name__,
         {
             "bound": "Copied Seen of_conversation require_formed",
-            "builder": "MessageBuilder",
             "equal_calls": "UnequalCalls",
             "events": (
                 "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
-                "ReasoningDelta TextDelta TokenWritten Usage ValueMass"
+                "MessageBuilder ReasoningDelta TextDelta TokenWritten Usage ValueMass"
             ),
             "message_dicts": "ROLES image message_of parts_of past_call",
-            "messages": ("Fault ImagePart Message Part ReasoningBlock Role TextPart ToolCall new_call_id"),
+            "messages": ("Fault ImagePart Message Part ReasoningBlock Role TextPart ToolCall as_shown new_call_id"),
             "reasoning": "ReasoningMarkers ReasoningSplitter",
-            "shown": "as_shown",
             "trace": "ForbiddenToken Trace TracedToken",
         },
     )

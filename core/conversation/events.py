@@ -1,7 +1,8 @@
 """Events of a streamed answer: typed deltas, each certain when it is sent.
 
 Law: for one generation, concatenating the deltas gives the final `Generation` (text, reasoning, each call's
-arguments); text and call deltas never mix in one event; `Finish` comes last, once.
+arguments); text and call deltas never mix in one event; `Finish` comes last, once. `MessageBuilder` makes a
+message of them.
 """
 
 from __future__ import annotations
@@ -344,3 +345,40 @@ class Generation(Generic[T_co]):
         said += [("text", self.text)] if self.text else []
         said += [("call", str(call)) for call in self.tool_calls]
         return table([*said, (self.finish_reason, usage + cut)])
+
+
+class MessageBuilder:
+    """Collects events; their deltas, joined, are the message."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+
+    def add(self, event: Event | Generation) -> None:
+        """Take the next event; one that is not part of a message changes nothing."""
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, ReasoningDelta):
+            self._reasoning.append(event.text)
+        elif isinstance(event, CallEnd):
+            self._calls.append(event.call)
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    @property
+    def has_calls(self) -> bool:
+        """True if a tool call has ended."""
+        return bool(self._calls)
+
+    def message(self) -> Message:
+        """Return the assistant's message so far."""
+        reasoning = "".join(self._reasoning) or None
+        return Message("assistant", self.text, reasoning=reasoning, tool_calls=tuple(self._calls))
+
+    def cancelled(self) -> Generation:
+        """Return the part of an answer that was there when the caller cancelled it."""
+        return Generation(self.message(), "cancelled", Usage())

@@ -9,7 +9,6 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..basics.cached import cached_property
-from ..conversation.builder import MessageBuilder
 from ..conversation.equal_calls import UnequalCalls
 from ..conversation.events import (
     ArgumentsDelta,
@@ -20,6 +19,7 @@ from ..conversation.events import (
     Event,
     Finish,
     Generation,
+    MessageBuilder,
     ReasoningDelta,
     TextDelta,
     TokenWritten,
@@ -28,10 +28,10 @@ from ..conversation.events import (
 )
 from ..conversation.reasoning import ReasoningTrimmer, begun_marker
 from .call_places import AnswerReading, CallPlaces
+from .json_places import truncated_pointers
 from .loop import Decoding
 from .params import OutputParser
 from .sureness import sureness
-from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
     from ..conversation.messages import ToolCall

@@ -10,7 +10,7 @@ from ..errors import ParseError
 from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
 from ..repair import SECONDS, Edit, loose_json, repair
-from .truncation import complete_pointers, unfinished_pointers
+from .json_places import complete_pointers, unfinished_pointers
 from .typed_partial import typed_partial
 
 

@@ -16,13 +16,11 @@ from types import NoneType
 from typing import Any, Union
 
 from ..basics.logs import logger_of
-from ..basics.option_names import require_known
-from ..basics.options import Whitespace
+from ..basics.options import Whitespace, require_known
 from ..basics.recent_memo import TextMemo
 from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
-from ..conversation.messages import Message
-from ..conversation.shown import as_shown
+from ..conversation.messages import Message, as_shown
 from ..errors import (
     GrammarError,
     InvalidSchemaError,

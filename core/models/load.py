@@ -9,8 +9,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from ..basics.option_names import require_known
-from ..basics.options import SERVERS
+from ..basics.options import SERVERS, require_known
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, number, whole
 from .local_model import LocalModel

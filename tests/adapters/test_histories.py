@@ -13,7 +13,7 @@ import pytest
 from toolgrammar.adapters.server import create_app
 from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
 from toolgrammar.core import ModelError
-from toolgrammar.core.conversation.shown import UNREADABLE
+from toolgrammar.core.conversation.messages import UNREADABLE
 from toolgrammar.core.testing import ScriptedModel
 
 pytestmark = pytest.mark.filterwarnings("default")

@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any
 
 from ...basics.logs import logger_of
-from ...conversation.builder import MessageBuilder
 from ...conversation.equal_calls import UnequalCalls
-from ...conversation.events import Event, FinishReason, ReasoningDelta, TextDelta, Usage
+from ...conversation.events import Event, FinishReason, MessageBuilder, ReasoningDelta, TextDelta, Usage
 from ...conversation.messages import Message
 from ...conversation.reasoning import ReasoningSplitter
 from ...errors import (

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...basics.event_loop import EventLoop
 from ...basics.logs import logger_of
 from ...basics.options import SERVERS
-from ...conversation.builder import MessageBuilder
-from ...conversation.events import Finish, Generation, Usage
+from ...conversation.events import Finish, Generation, MessageBuilder, Usage
 from ...errors import LiveValuesError, ModelError
 from ...generation.deadline import Deadline
 from ...generation.driver import Item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolgrammar.core.generation.truncation import truncated_pointers
+from toolgrammar.core.generation.json_places import truncated_pointers
 
 TEXT = '{"a": "hello", "b": [1, {"c": true}], "d/e": 12}'
 

@@ -8,9 +8,8 @@ import pytest
 
 from toolgrammar.core import CallEnd, CallStart, GenerateParams, Message, ToolCall
 from toolgrammar.core.conversation import ArgumentsDelta, Event
-from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.conversation.equal_calls import UnequalCalls
-from toolgrammar.core.conversation.events import call_events
+from toolgrammar.core.conversation.events import MessageBuilder, call_events
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names

@@ -11,7 +11,7 @@ import pytest
 
 from toolgrammar.core import Message, ToolCall, Vocabulary
 from toolgrammar.core.conversation.message_dicts import past_call
-from toolgrammar.core.conversation.shown import UNREADABLE, as_shown
+from toolgrammar.core.conversation.messages import UNREADABLE, as_shown
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.local_model import LocalModel
 from toolgrammar.core.models.prompts import plain_prompt, spelled_history
