@@ -163,22 +163,10 @@ def _attempts(
         if not shape.shows_system:
             given = _without_system(given)
         nine = replace(shape, ids="nine")
-        for variant in (
-            shape,
-            nine,
-            replace(shape, empty=None if shape.empty == "" else ""),
-            replace(shape, arguments="object" if shape.arguments == "text" else "text"),
-            replace(shape, reasoning="content"),
-            replace(shape, several=False),
-            replace(shape, text="after"),
-            replace(nine, text="after"),
-            replace(shape, text="dropped"),
-            replace(nine, text="dropped"),
-        ):
+        for variant in (shape, nine, replace(shape, text="after"), replace(nine, text="after")):
             yield shaped(given, variant), known
         if given and given[0].role == "system":  # for templates that refuse system turns
             yield shaped(_without_system(given), shape), known
-        yield shaped([replace(message, reasoning=None) for message in given], shape), known
 
 
 def with_declarations(

@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import json
 import re
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -38,10 +39,9 @@ class MessageShape:
         empty: the content of a turn of calls without text.
         ids: ``"own"``: unchanged; ``"nine"``: nine letters and digits; ``"counted"``: ``functions.NAME:NUMBER``.
         text: the text of a turn with calls: ``"beside"``: in the same turn; ``"before"``: in a separate turn before it;
-            ``"after"``: before the next text of the assistant; ``"dropped"``: omitted.
+            ``"after"``: before the next text of the assistant.
         several: a turn may have several calls.
-        reasoning: the key of the reasoning; ``"part"``: a part of the content; ``"content"``: before the text of a turn
-            of calls.
+        reasoning: the key of the reasoning; ``"part"``: a part of the content.
         writes_calls: the template writes calls.
         shows_tools: the template describes its tools.
         shows_system: the template writes both a system turn and the tools.
@@ -51,7 +51,7 @@ class MessageShape:
     arguments: Literal["object", "text", "values", "literals"] = "object"
     empty: str | None = ""
     ids: Literal["own", "nine", "counted"] = "own"
-    text: Literal["beside", "before", "after", "dropped"] = "beside"
+    text: Literal["beside", "before", "after"] = "beside"
     several: bool = True
     reasoning: str = "reasoning_content"
     writes_calls: bool = True
@@ -133,17 +133,16 @@ def message_shape(source: str) -> MessageShape:
     """
     compile_template(source)
     call = Message("assistant", "", tool_calls=(probe_call(0),))
+    # Ids of nine letters and digits are tried for each conversation: those of the probe have them.
     shapes = [
         MessageShape(arguments=arguments, empty=empty, ids=ids)  # type: ignore[arg-type]
-        for ids, arguments, empty in product(
-            ("own", "nine", "counted"), ("object", "text", "values", "literals"), ("", None)
-        )
+        for ids, arguments, empty in product(("own", "counted"), ("object", "text", "values", "literals"), ("", None))
     ]
-    scores = [_score(source, shape, [call]) for shape in shapes]
-    shape = shapes[scores.index(max(scores))]
+    scores = [_score(source, shape, call) for shape in shapes]
+    best = max(scores)  # the first of several
     shape = replace(
-        shape,
-        writes_calls=max(scores) >= 2,
+        shapes[scores.index(best)],
+        writes_calls=best >= 2,
         shows_tools=bool(_probe_tools(source)) and _described(source) != 0,
         shows_system=_shows_system(source),
         parts=takes_parts(source),
@@ -151,20 +150,17 @@ def message_shape(source: str) -> MessageShape:
     if not shape.writes_calls:
         return replace(shape, several=False)
     two = Message("assistant", "", tool_calls=(probe_call(0), probe_call(1)))
-    shape = replace(shape, several=_rendered(source, shape, [two]).count("probe_beta") > _described(source))
-    for text in ("beside", "before", "dropped"):
-        shape = replace(shape, text=text)
-        written = _rendered(source, shape, [replace(call, content="Saying.")])
-        if "Saying." in written and _has_call(source, written):
-            break
+    shape = replace(shape, several=_rendered(source, shape, two).count("probe_beta") > _described(source))
+
+    def first_shown(said: Message, field: str, *values: str) -> MessageShape:
+        """Return the shape with the first value of a field with which the template writes what is said beside a call;
+        with the last value, if there is none."""
+        possible = [replace(shape, **{field: value}) for value in values]  # type: ignore[arg-type]
+        return next((one for one in possible if _shows(source, one, said)), possible[-1])
+
+    shape = first_shown(replace(call, content="Saying."), "text", "beside", "before", "beside")
     keys = [key for key in _REASONING if re.search(rf"\b{key}\b", source)]
-    for key in (*keys, "part", _REASONING[0]):
-        shape = replace(shape, reasoning=key)
-        written = _rendered(source, shape, [replace(call, reasoning="Thinking.")])
-        is_part_shown = "'thinking'" in written  # Python's `repr` of the part, instead of its text
-        if "Thinking." in written and not is_part_shown and _has_call(source, written):
-            break
-    return shape
+    return first_shown(replace(call, reasoning="Saying."), "reasoning", *keys, "part", _REASONING[0])
 
 
 def probe_call(number: int) -> ToolCall:
@@ -172,27 +168,35 @@ def probe_call(number: int) -> ToolCall:
     return ToolCall(f"probeAb0{number}", ("probe_alpha", "probe_beta")[number], PROBE_ARGUMENTS)
 
 
-def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> str:
-    """Return a probe as a template renders it; empty if it refuses the probe."""
+def _rendered(source: str, shape: MessageShape, turn: Message) -> str:
+    """Return a probe as a template renders it: a question, a turn of calls and its results, and what may follow these;
+    empty if it refuses the probe."""
     # Not the call's name, so that a result does not look like a call.
-    results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in messages[-1].tool_calls]
+    results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in turn.tool_calls]
     for following in (results, [*results, Message("assistant", "Answer."), Message("user", "More.")], []):
         try:
-            return render(source, [_QUESTION, *shaped([*messages, *following], shape)], _probe_tools(source))
+            return render(source, [_QUESTION, *shaped([turn, *following], shape)], _probe_tools(source))
         except Exception:  # a template may raise any exception; the next conversation is shorter
             continue
     return ""
 
 
-def _score(source: str, shape: MessageShape, messages: Sequence[Message]) -> int:
+def _score(source: str, shape: MessageShape, call: Message) -> int:
     """Return a score of the parts of a probe that a template writes in a shape: 0 if it refuses the probe, 1 if it
     writes no call, else more for the values of the arguments, for their form, and for the result."""
-    text = _rendered(source, shape, messages)
+    text = _rendered(source, shape, call)
     if not text or not _has_call(source, text):
         return int(bool(text))
     is_escaped = re.search("&(#34|quot);", text.rpartition("Question.")[2]) is not None  # as in HTML
     has_values = "Qaz7" in text and "Wsx8" in text and not is_escaped
     return 2 + 2 * has_values + (not _GARBLED.search(text)) + ("Result." in text)
+
+
+def _shows(source: str, shape: MessageShape, turn: Message) -> bool:
+    """Return True if a template writes the call of a turn, and its text or reasoning ``Saying.``."""
+    text = _rendered(source, shape, turn)
+    is_repr = "'thinking'" in text  # of a part of the content, which Python has written instead of its text
+    return "Saying." in text and not is_repr and _has_call(source, text)
 
 
 def _has_call(source: str, text: str) -> bool:
@@ -244,37 +248,91 @@ def _shows_system(source: str) -> bool:
 
 def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
     """Return the turns that a template of this shape reads: arguments, ids, and texts beside calls are rewritten."""
+    given = with_call_ids(messages)
+    if shape.text == "before":
+        given = _with_texts_before(given)
+    elif shape.text == "after":
+        given = _with_texts_after(given)
+    if not shape.several:
+        given = _with_one_call_a_turn(given)
     turns: list[Turn] = []
     ids: dict[str, str] = {}  # those of the calls so far, in the template's form
     taken: list[str] = []  # all of these, also of equal ids
-    for message in with_call_ids(messages):
+    for message in given:
         turn: Turn = {"role": message.role, "content": _content(message)}
         if message.tool_calls:
-            calls = []
+            turn["content"] = message.text or shape.empty
+            turn["tool_calls"] = []
             for call in message.tool_calls:
                 ids[call.id] = _id(call.id, call.name, len(taken), shape, taken)
                 taken.append(ids[call.id])
                 function = {"name": call.name, "arguments": _arguments(call, shape)}
-                calls.append({"type": "function", "id": ids[call.id], "function": function})
-            if message.text and shape.text == "before":
-                turns.append(dict(turn))
-            if message.text and shape.text == "after":
-                turn[_SAID] = message.text
-            # With "dropped", the text is nowhere: the template shows none.
-            turn["content"] = message.text if message.text and shape.text == "beside" else shape.empty
-            turn["tool_calls"] = calls
+                turn["tool_calls"].append({"type": "function", "id": ids[call.id], "function": function})
         if message.role == "tool":
             call_id = message.tool_call_id or ""
             turn["tool_call_id"] = ids.get(call_id, call_id)
             turn["name"] = message.name or ""
         if message.reasoning:
             _add_reasoning(turn, message.reasoning, shape)
-        turns.append(turn)
-    if shape.text == "after":
-        turns = _with_texts_after(turns)
-    if not shape.several:
-        turns = _one_call_a_turn(turns, shape.empty)
-    return [_in_parts(turn) for turn in turns] if shape.parts else turns
+        turns.append(_in_parts(turn) if shape.parts else turn)
+    return turns
+
+
+def _with_texts_before(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation in which the text of each turn with calls is a separate turn before it."""
+    apart: list[Message] = []
+    for message in messages:
+        if message.tool_calls and message.text:
+            apart.append(Message(message.role, message.content))
+            message = replace(message, content="")
+        apart.append(message)
+    return apart
+
+
+def _with_texts_after(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation in which the text of each turn with calls is at the beginning of the assistant's next text.
+
+    If there is none before the user's next turn, the text is a separate turn, before the turns of calls."""
+    placed: list[Message] = []
+    said: list[str] = []  # texts of the turns with calls since the last other turn
+    first = 0  # the index of the first of these turns
+    for message in [*messages, None]:
+        is_within_calls = message is not None and (message.role == "tool" or message.tool_calls)
+        if said and not is_within_calls:
+            text = "\n\n".join(said)
+            if message is not None and message.role == "assistant" and not message.images:
+                message = replace(message, content=f"{text}\n\n{message.text}")
+            else:
+                placed.insert(first, Message("assistant", text))
+            said = []
+        if message is not None and message.tool_calls and message.text:
+            first = first if said else len(placed)
+            said.append(message.text)
+            message = replace(message, content="")
+        if message is not None:
+            placed.append(message)
+    return placed
+
+
+def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
+    """Return a conversation with each call in a separate turn, followed by its results."""
+    apart: list[Message] = []
+    rest = deque(messages)
+    while rest:
+        message = rest.popleft()
+        if len(message.tool_calls) < 2:
+            apart.append(message)
+            continue
+        results: list[Message] = []
+        while rest and rest[0].role == "tool":
+            results.append(rest.popleft())
+        for number, call in enumerate(message.tool_calls):
+            turn = message if number == 0 else Message(message.role)
+            apart.append(replace(turn, tool_calls=(call,)))
+            apart += [result for result in results if result.tool_call_id == call.id]
+            results = [result for result in results if result.tool_call_id != call.id]
+        apart += results
+    return apart
 
 
 def _content(message: Message) -> Any:
@@ -289,34 +347,6 @@ def _content(message: Message) -> Any:
         else:
             parts += ({"type": "image", "image": part} for part in found)
     return parts
-
-
-#: Temporary key of the text of a turn of calls, until `_with_texts_after` moves it.
-_SAID = "said before the calls"
-
-
-def _with_texts_after(turns: Sequence[Turn]) -> list[Turn]:
-    """Move the text of each turn with calls (under `_SAID`) to the beginning of the assistant's next text turn.
-
-    If the assistant has no text turn before the user's next turn, the moved text becomes a separate turn, before the
-    turns of calls."""
-    placed: list[Turn] = []
-    said: list[str] = []
-    first = 0  # the index of a separate turn
-    for turn in [*turns, None]:
-        if turn is not None and _SAID in turn:
-            first = first if said else len(placed)
-            said.append(turn.pop(_SAID))
-        elif said and (turn is None or not (turn["role"] == "tool" or turn.get("tool_calls"))):
-            text = "\n\n".join(said)
-            if turn is not None and turn["role"] == "assistant" and isinstance(turn["content"], str):
-                turn = {**turn, "content": f"{text}\n\n{turn['content']}"}
-            else:
-                placed.insert(first, {"role": "assistant", "content": text})
-            said = []
-        if turn is not None:
-            placed.append(turn)
-    return placed
 
 
 def _arguments(call: ToolCall, shape: MessageShape) -> Any:
@@ -338,8 +368,6 @@ def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
     if shape.reasoning == "part":
         text = [{"type": "text", "text": turn["content"]}] if turn["content"] else []
         turn["content"] = [{"type": "thinking", "thinking": reasoning, "closed": True}, *text]
-    elif shape.reasoning == "content":
-        turn["content"] = f"{reasoning}\n\n{turn['content'] or ''}".rstrip("\n")
     else:
         turn[shape.reasoning] = reasoning
 
@@ -360,27 +388,3 @@ def _id(given: str, name: str, number: int, shape: MessageShape, taken: Collecti
     if shape.ids == "counted" and not re.fullmatch(r"(?:functions\.)?[^:]+:[0-9]+", given):
         return f"functions.{name}:{number}"
     return given
-
-
-def _one_call_a_turn(turns: Sequence[Turn], empty: str | None) -> list[Turn]:
-    """Return a conversation with each call in a separate turn, followed by its results."""
-    apart: list[Turn] = []
-    index = 0
-    while index < len(turns):
-        turn = turns[index]
-        index += 1
-        if len(turn.get("tool_calls", ())) < 2:
-            apart.append(turn)
-            continue
-        results: list[Turn] = []
-        while index < len(turns) and turns[index]["role"] == "tool":
-            results.append(turns[index])
-            index += 1
-        for number, call in enumerate(turn["tool_calls"]):
-            base = turn if number == 0 else {"role": turn["role"], "content": empty}
-            apart.append({**base, "tool_calls": [call]})
-            own = [result for result in results if result["tool_call_id"] == call["id"]]
-            apart += own
-            results = [result for result in results if not any(result is one for one in own)]
-        apart += results
-    return apart
