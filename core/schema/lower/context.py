@@ -54,6 +54,7 @@ class GoalNodes(Protocol):
         here: the schema whose values are expanded now, for the place of an error; None: it is not known.
         is_live: the document has live values.
         is_marked: the document is for reading.
+        knows_lists: all keywords of the document are enforced, and ``const`` and ``enum`` are among them.
     """
 
     nodes: Nodes
@@ -67,6 +68,7 @@ class GoalNodes(Protocol):
     here: Located | None
     is_live: bool
     is_marked: bool
+    knows_lists: bool
 
     # -- goals ------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,8 @@ from .arrays import ArrayLowering
 from .context import Supply, placed
 from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
+from .object_plan import ObjectPlan
+from .object_unions import MIN_OBJECTS, ObjectUnions
 from .objects import ObjectLowering
 from .scalars import UNBOUNDED, ScalarLowering
 from .tagged_objects import tagged_objects
@@ -84,6 +86,7 @@ class Lowering(ScalarLowering):
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self, self.merged)
+        self.unions = ObjectUnions(self.objects)
         self._values = GoalValues(self, self.merged)
         self._strings: dict[Goal, int] = {}
         self._chosen: dict[Goal, dict[str, bytes | int | None]] = {}  # see `_written_as`, by goal and key of the value
@@ -98,11 +101,12 @@ class Lowering(ScalarLowering):
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
+        self.knows_lists = self._direct and document.knows("const") and document.knows("enum")
         self._least_texts = LeastTexts(self._alternatives) if document.may_be_vast else None
 
     def release(self) -> None:
         """Break the reference cycles with the parts of this object, which cannot be used afterwards."""
-        del self.objects, self.arrays, self._values, self.merged
+        del self.objects, self.unions, self.arrays, self._values, self.merged
 
     def root(self) -> int:
         """Return the node of the whole document."""
@@ -217,7 +221,7 @@ class Lowering(ScalarLowering):
             options = self.options_of(located)
             if options is not None:
                 tagged = self._tagged(options) if len(options) > 1 else None
-                return self.nodes.alt([self.subschema(option) for option in options]) if tagged is None else tagged
+                return self._options(options) if tagged is None else tagged
         return self._union((SignedSchema(located),))
 
     def _followed(self, located: Located) -> Located | None:
@@ -243,6 +247,35 @@ class Lowering(ScalarLowering):
                 return None
             followed.append(target)
         return tagged_objects(self, followed)
+
+    def _options(self, options: list[Located]) -> int:
+        """Return the union of some schemas; those of many plain objects are one node (see `ObjectUnions`)."""
+        if len(options) < MIN_OBJECTS or not self.unions.is_used or self._least_texts is not None:
+            return self.nodes.alt([self.subschema(option) for option in options])
+        plans: list[ObjectPlan] = []
+        parts: list[int] = []
+        for option in options:
+            plan = self._plan_of(option)
+            if plan is None:
+                parts.append(self.subschema(option))
+            else:
+                plans.append(plan)
+        return self.nodes.alt([self.unions.node(plans), *parts])
+
+    def _plan_of(self, option: Located) -> ObjectPlan | None:
+        """Return the plan of a schema of objects that can be one of a union; None for other schemas."""
+        document = self.normaliser.document
+        target = self._followed(document.enter(option))
+        if target is None or isinstance(target.schema, bool) or not KEYWORDS.applicators.isdisjoint(target.schema):
+            return None
+        above, self.here = self.here, target
+        try:
+            own = self.normaliser.assertions(target)
+            return None if own is None else self.unions.plan_of(own)
+        except (LimitError, SchemaError):  # raised again, where the text reaches the option
+            return None
+        finally:
+            self.here = above
 
     def after_tag(self, located: Located) -> int:
         """Return the rest of an object after its first member, for `tagged_objects`."""
@@ -386,13 +419,19 @@ class Lowering(ScalarLowering):
         if len(branches) == 1:
             return self.branch(branches[0])
         strings: list[int] = []
+        plans: list[ObjectPlan] = []
         parts: list[int] = []
+        are_many = self.unions.is_used and len(branches) >= MIN_OBJECTS
         for branch in branches:
             term = self._chosen_strings(branch)
-            if term is None:
-                parts.append(self.branch(branch))
-            else:
+            if term is not None:
                 strings.append(term)
+            elif are_many and (plan := self.unions.plan_of(branch)) is not None:
+                plans.append(plan)
+            else:
+                parts.append(self.branch(branch))
+        if plans:
+            parts.insert(0, self.unions.node(plans))
         if strings:
             parts.append(self.string(self.nodes.terms.alt(strings)))
         return self.nodes.alt(parts)

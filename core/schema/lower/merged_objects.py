@@ -315,7 +315,7 @@ class MergedObjects:
         regions: tuple[Region, ...] = ()
         if not self.lowering.is_false(goal):
             names = properties.keys() if len(members) == len(properties) else [member.name for member in members]
-            regions = (Region(self._beside(names), goal, (), True),)
+            regions = (Region(self.beside(names), goal, (), True),)
         self.nodes.weight += MEMBER_BYTES * len(members)
         return ObjectShape(tuple(members), regions, (), (), objects.least, objects.most)
 
@@ -331,7 +331,7 @@ class MergedObjects:
             if (formula := _asked(some, matched, name, fails)) is not None
         )
 
-    def _beside(self, names: Iterable[str]) -> int:
+    def beside(self, names: Iterable[str]) -> int:
         """Return the term of all names except these; computed once."""
         excluded = frozenset(names)
         term = self._besides.get(excluded)
@@ -381,7 +381,7 @@ class MergedObjects:
     ) -> Iterator[Region]:
         """Yield the undeclared names, split by the schemas that apply to them; empty regions are left out."""
         terms = self.nodes.terms
-        language = self._beside(names)
+        language = self.beside(names)
         if objects.names:
             language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
         demands = _demands(objects)

@@ -70,6 +70,17 @@ class Expansions(Protocol):
         """Return the same with as many tokens as are kept for the values."""
 
 
+def is_used_up(nodes: Nodes, plan: ObjectPlan) -> bool:
+    """Return True, and note the limit, if too few nodes are left for the states of members in any order."""
+    if nodes.is_scarce:
+        error = LimitError(
+            "a text has used up the states for members in any order",
+            hint='shorten the text, or set property_order="schema"',
+        )
+        nodes.exceed(placed(error, plan.located))
+    return bool(nodes.is_scarce)
+
+
 @dataclass(slots=True, eq=False)
 class RestRule:
     """The rule of the rest of an object from a state on."""
@@ -81,12 +92,7 @@ class RestRule:
     def __call__(self) -> int:
         """Return the node of the rest: with members in any order, or in one order if the states of this text are used
         up."""
-        if self.state.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
-            error = LimitError(
-                "a text has used up the states for members in any order",
-                hint='shorten the text, or set property_order="schema"',
-            )
-            self.objects.nodes.exceed(placed(error, self.plan.located))
+        if self.state.start is None and self.objects.any_order and is_used_up(self.objects.nodes, self.plan):
             return self.in_order()
         return self.objects.expand(self.plan, self.state)
 

@@ -34,11 +34,11 @@ class ObjectWitnesses:
         self.any_order = lowering.options.property_order == "any"
         self._members = members
         self._direct = members is None and lowering.syntax is None
-        self._merged = merged
+        self.merged = merged
         # With fixed whitespace, the comma and the colon are part of each key's literal; else they are nodes of their
         # own, with spaces around them.
         self._is_fixed = members is None and not lowering.flexible
-        self._ending = lowering.fixed_colon if self._is_fixed else b""
+        self.ending = lowering.fixed_colon if self._is_fixed else b""
 
     # -- how names and values are written ----------------------------------------------------------------------
 
@@ -47,12 +47,12 @@ class ObjectWitnesses:
         words: tuple[bytes, ...] = ()
         if not self.lowering.is_false(plan.goal(number)):
             if self._direct:
-                words = (spelled_name(plan.names[number]) + self._ending,)
+                words = (spelled_name(plan.names[number]) + self.ending,)
             else:
                 source = self.lowering if self._members is None else self._members
                 words = source.keys(plan.names[number])
-                if self._ending:
-                    words = tuple([word + self._ending for word in words])
+                if self.ending:
+                    words = tuple([word + self.ending for word in words])
         plan.words[number] = words
         return words
 
@@ -63,7 +63,7 @@ class ObjectWitnesses:
         syntax = self.lowering.syntax
         return self.nodes.json_string(names) if syntax is None else syntax.name(self.nodes, names)
 
-    def _value(self, plan: ObjectPlan, number: int) -> int:
+    def member_value(self, plan: ObjectPlan, number: int) -> int:
         """Return the value of a member, or of a region's members."""
         node = plan.values[number]
         if node == UNKNOWN:
@@ -89,7 +89,7 @@ class ObjectWitnesses:
 
     # -- whether an object can be completed ---------------------------------------------------------------------
 
-    def _witness(self, plan: ObjectPlan) -> int | None:
+    def witness(self, plan: ObjectPlan) -> int | None:
         """Return the witness of an object from each of its states: the sequence of the values of its required members.
         None: it depends on the state."""
         if plan.witness == UNKNOWN:
@@ -102,7 +102,7 @@ class ObjectWitnesses:
                 values: list[int] = []
                 for number in range(plan.size):
                     if plan.members[number].required and not self._is_inhabited(plan, number):
-                        values.append(self._value(plan, number))
+                        values.append(self.member_value(plan, number))
                 plan.witness = nodes.sequence(values)
         return plan.witness
 
@@ -115,7 +115,7 @@ class ObjectWitnesses:
             or rule.goal
             or state.excluded
             or (state.start is not None and not self._has_enough(plan, state))
-            or self._witness(plan) is None
+            or self.witness(plan) is None
         ):
             return [UNKNOWN] * len(numbers)
         return [plan.witnesses[number] for number in numbers]
@@ -123,10 +123,10 @@ class ObjectWitnesses:
     def witness_after_name(self, plan: ObjectPlan, number: int) -> int:
         """Return the witness of an object after the name of a member, if the plan has a witness."""
         if plan.witnesses[number] == UNASKED:
-            whole = self._witness(plan)
+            whole = self.witness(plan)
             assert whole is not None
             is_sure = self._is_inhabited(plan, number)
-            plan.witnesses[number] = whole if is_sure else self.nodes.seq(self._value(plan, number), whole)
+            plan.witnesses[number] = whole if is_sure else self.nodes.seq(self.member_value(plan, number), whole)
         return plan.witnesses[number]
 
     def _is_endless(self, plan: ObjectPlan, state: MembersState) -> bool:
@@ -186,7 +186,7 @@ class ObjectWitnesses:
                 missing &= ~part.members
         for number in bits_of(missing):
             if not self._is_inhabited(plan, number):
-                parts.append(self._value(plan, number))
+                parts.append(self.member_value(plan, number))
         return self.nodes.sequence(parts)
 
     def _either_witness(self, plan: ObjectPlan, which: int, at: int, count: int, open: int) -> int:
@@ -268,11 +268,11 @@ class ObjectWitnesses:
             name = None if each < 0 else plan.names[each]
             if name is not None and not self._words(plan, each):
                 continue
-            for met, demanded in self._merged.meeting(plan.goal(each), plan.meets(each) if open else (), open):
+            for met, demanded in self.merged.meeting(plan.goal(each), plan.meets(each) if open else (), open):
                 if is_last and not met and more == count:
                     continue  # it changes nothing
                 goal = plan.goal(each)
-                value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, each)
+                value = self._written_value(name, (*goal, *demanded)) if demanded else self.member_value(plan, each)
                 written = at << number
                 if plan.bars and name is not None:
                     written |= plan.bars[each]
@@ -290,9 +290,9 @@ class ObjectWitnesses:
         missing = plan.least
         for number in range(len(plan.names)):
             if plan.required >> number & 1:
-                required.append(self._value(plan, number))
+                required.append(self.member_value(plan, number))
             elif not self._is_inhabited(plan, number):
-                optional.append(self._value(plan, number))
+                optional.append(self.member_value(plan, number))
                 continue
             missing -= 1
         if self._has_region(plan):

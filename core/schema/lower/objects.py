@@ -53,7 +53,7 @@ class ObjectLowering(ObjectWitnesses):
         self._schemas: WeakValueDictionary[str, _Schema] = WeakValueDictionary()  # of answers, while nodes need them
         nodes = self.nodes
         fixed = self._is_fixed
-        self._lead = lowering.comma if fixed else b""
+        self.lead = lowering.comma if fixed else b""
         self._loose_comma = nodes.EPSILON if fixed else nodes.seq(nodes.literal(lowering.comma), lowering.space)
         self._loose_space = None if fixed or members is not None else lowering.space
         self._colon = nodes.literal(b":")
@@ -64,21 +64,21 @@ class ObjectLowering(ObjectWitnesses):
 
     def shape(self, objects: Objects) -> ObjectShape:
         """Return the merged shape of a conjunction."""
-        return self._merged.of(objects)
+        return self.merged.of(objects)
 
     def node(self, objects: Objects, excluded: frozenset[str] = NO_OBJECTS) -> int:
         """Return the node of the objects that satisfy a conjunction, without the whole objects whose keys (`value_key`)
         are ``excluded``."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
-        plan = self._plan(objects)
+        plan = self.plan(objects)
         if excluded and not self.lowering.is_marked:
-            return self.nodes.seq(self._opening, self._rest(plan, _start(plan, excluded)))
+            return self.opened(self._rest(plan, _start(plan, excluded)))
         if plan.start == UNKNOWN:
-            plan.start = self.nodes.seq(self._opening, self._rest(plan, _start(plan)))
+            plan.start = self.opened(self._rest(plan, _start(plan)))
         return plan.start
 
-    def _plan(self, objects: Objects) -> ObjectPlan:
+    def plan(self, objects: Objects) -> ObjectPlan:
         """Return the plan of a conjunction; made once."""
         plan = self._plans.get(objects)
         if plan is None:
@@ -89,18 +89,16 @@ class ObjectLowering(ObjectWitnesses):
 
     def tagged(self, name: str, rest: int) -> int:
         """Return the objects in JSON whose first member has a name: ``rest`` is its value, and what follows."""
-        nodes, space = self.nodes, self._loose_space
-        if space is not None:
-            rest = nodes.sequence([space, self._colon, space, rest])
-        return nodes.seq(self._opening, nodes.seq(nodes.literal(spelled_name(name) + self._ending), rest))
+        named = self.nodes.seq(self.nodes.literal(spelled_name(name) + self.ending), self.after_colon(rest))
+        return self.opened(named)
 
     def after_first(self, objects: Objects) -> int:
         """Return the rest of an object after its first member, which is required, if only members are asked of it."""
-        plan = self._plan(objects)
+        plan = self.plan(objects)
         assert plan.plain and not self.any_order and plan.required & 1
-        return self._after(plan, MembersState(1))
+        return self.after_member(plan, MembersState(1))
 
-    def _after(self, plan: ObjectPlan, state: MembersState) -> int:
+    def after_member(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object after a member, from a state on."""
         if state.start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
@@ -119,10 +117,14 @@ class ObjectLowering(ObjectWitnesses):
         rule = RestRule(self, plan, state)
         shorter = rule.in_order if self.any_order else None
         if self._may_end(plan, state):
-            shorter = self._closed
+            shorter = self.closed
         return self.nodes.lazy(rule, rule, as_empty_as=self._witness_from(plan, state), as_short_as=shorter)
 
-    def _closed(self) -> int:
+    def opened(self, rest: int) -> int:
+        """Return an object from all that follows its opening brace."""
+        return self.nodes.seq(self._opening, rest)
+
+    def closed(self) -> int:
         """Return the end of an object."""
         return self._closing
 
@@ -157,12 +159,12 @@ class ObjectLowering(ObjectWitnesses):
     def _witness_from(self, plan: ObjectPlan, state: MembersState) -> int | None:
         """Return the witness of an object from a state on; None: the rest of the object from there."""
         if state.start is not None:
-            return self._witness(plan) if not state.excluded and self._has_enough(plan, state) else None
+            return self.witness(plan) if not state.excluded and self._has_enough(plan, state) else None
         if state.excluded:
             if self._is_endless(plan, state):
-                return self._witness(plan)
+                return self.witness(plan)
             return self.in_order(plan, state._replace(start=0)) if self.any_order else None
-        witness = self._witness(plan)
+        witness = self.witness(plan)
         is_counted = plan.least or plan.most is not None
         if witness is None and (self.any_order or not is_counted) and (plan.demands or is_counted):
             witness = self._witness_by_demands(plan, state)
@@ -174,7 +176,7 @@ class ObjectLowering(ObjectWitnesses):
         plan: ObjectPlan | None = self._plans.get(objects)
         if plan is None or not plan.free or not self._direct:
             return False
-        witness = self._witness(plan)
+        witness = self.witness(plan)
         if witness is None or self.nodes.is_empty(witness):
             return False
         count = len(plan.others)
@@ -212,7 +214,7 @@ class ObjectLowering(ObjectWitnesses):
         elif allowed:
             keys = self._names(live, plan, state, numbers)
         if allowed and plan.others and (done or (self.any_order and state.start is None)):
-            lead = b"" if state.is_first else self._lead
+            lead = b"" if state.is_first else self.lead
             options = [keys]
             for number in range(len(plan.others)):
                 for node in self._undeclared(plan, state, number):
@@ -221,8 +223,8 @@ class ObjectLowering(ObjectWitnesses):
         if self._members is not None:
             separator = nodes.EPSILON if state.is_first else self._members.separator
             keys = nodes.sequence([separator, self._members.before_name, keys])
-        elif not state.is_first:
-            keys = nodes.seq(self._loose_comma, keys)
+        else:
+            keys = self.after_comma(keys, state.is_first)
         if live:
             keys = nodes.alt([keys, *(self._live(plan, state, number) for number in live)])
         if state.start is not None:
@@ -230,6 +232,11 @@ class ObjectLowering(ObjectWitnesses):
         if not self._may_end(plan, state):
             return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
+
+    def after_comma(self, keys: int, is_first: bool) -> int:
+        """Return the next member of an object with the comma before it, from the member; the comma is a part of the
+        name's text (``lead``), where whitespace is fixed."""
+        return keys if is_first else self.nodes.seq(self._loose_comma, keys)
 
     def _has_plain_names(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if the names of an object are nothing but JSON strings, and what follows a name depends, in the
@@ -262,10 +269,10 @@ class ObjectLowering(ObjectWitnesses):
     def _listed(self, plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
         """Return the names of members, each with what follows it, in one list."""
         if not plan.spelled:
-            plan.spelled = spelled_names(plan.names, self._ending)
+            plan.spelled = spelled_names(plan.names, self.ending)
         words = [plan.spelled[number] for number in numbers]
-        if self._lead and not state.is_first:
-            words = [self._lead + word for word in words]
+        if self.lead and not state.is_first:
+            words = [self.lead + word for word in words]
         rule = AfterNameRule(self, plan, state)
         if self.any_order:
             return self.nodes.words(dict(zip(words, rule.each(numbers), strict=True)))
@@ -284,12 +291,12 @@ class ObjectLowering(ObjectWitnesses):
                 words = self._words(plan, number)
             if words:
                 (live if self.lowering.is_live and plan.marks_of(number) else named).append(number)
-        lead = b"" if state.is_first else self._lead
+        lead = b"" if state.is_first else self.lead
         for number, rest in zip(named, self._after_names(plan, state, named), strict=True):
             for word in plan.words[number] or ():
                 if self.lowering.is_marked:
                     marked = self.lowering.marked
-                    mark = marked(NAMED, name=plan.names[number], size=len(word), ending=len(self._ending))
+                    mark = marked(NAMED, name=plan.names[number], size=len(word), ending=len(self.ending))
                     entries.append((lead + word, self.nodes.seq(mark, rest)))
                 else:
                     entries.append((lead + word, rest))
@@ -318,7 +325,7 @@ class ObjectLowering(ObjectWitnesses):
             lead = nodes.seq(lead, self._members.before_name)
         elif not state.is_first:
             begin = nodes.literal(b",")
-            lead = nodes.literal(self._lead[1:]) if self._lead else self.lowering.space
+            lead = nodes.literal(self.lead[1:]) if self.lead else self.lowering.space
 
         def rest(after: int) -> int:
             return nodes.seq(lead, nodes.words([(word, after) for word in plan.words[number] or ()]))
@@ -447,10 +454,15 @@ class ObjectLowering(ObjectWitnesses):
         written = self._member(rule, number)
         if self.lowering.is_marked:
             written = nodes.seq(self._begun, written)
-        if self._loose_space is not None:  # one by one, as concatenation is cheapest
-            space = self._loose_space
-            return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
-        return written
+        return self.after_colon(written)
+
+    def after_colon(self, written: int) -> int:
+        """Return the rest of an object after a name, from the rest after the colon; the colon is a part of the name's
+        text, where whitespace is fixed."""
+        nodes, space = self.nodes, self._loose_space
+        if space is None:
+            return written
+        return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))  # one by one, which is cheapest
 
     def _member(self, rule: AfterNameRule, number: int) -> int:
         """Return the value of a member, and the rest of the object after it."""
@@ -465,7 +477,7 @@ class ObjectLowering(ObjectWitnesses):
             at = state.at | 1 << number if self.any_order else number + 1
             name = plan.names[number]
         if plan.plain and not state.excluded:
-            rest = self._after(plan, MembersState(at, start=start))
+            rest = self.after_member(plan, MembersState(at, start=start))
             return nodes.seq(self._ruled(rule, number), rest)
         barred, spared = state.barred, 0
         if plan.bars and number >= 0:
@@ -488,10 +500,10 @@ class ObjectLowering(ObjectWitnesses):
         if plan.least > count or plan.most is not None:
             count += 1
         options = []
-        for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
+        for met, demanded in self.merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
             open = state.open & ~(met | spared)
             following = MembersState(at, False, count, open, barred=barred, start=start)
-            after = self._after(plan, following)
+            after = self.after_member(plan, following)
             if same and name is not None:
                 asked = (*goal, *demanded)
                 following = following._replace(names=state.names | {name})
@@ -502,7 +514,7 @@ class ObjectLowering(ObjectWitnesses):
                     like = known.get(those)
                     if like is None:
                         excluded = frozenset(others)
-                        like = known[those] = self._after(plan, following._replace(excluded=excluded))
+                        like = known[those] = self.after_member(plan, following._replace(excluded=excluded))
                     choices.append((value, like))
                 options.append(self.lowering.filter_values(asked, choices))
                 options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
@@ -518,7 +530,7 @@ class ObjectLowering(ObjectWitnesses):
             return rule.value
         if rule.goal:
             return self._written_value(rule.plan.names[number], rule.goal)
-        return self._value(rule.plan, number)
+        return self.member_value(rule.plan, number)
 
     def _unmet(self, plan: ObjectPlan, state: MembersState, end: int) -> int:
         """Return the demands that stay open in a state if no further member before ``end`` is written."""
@@ -537,7 +549,7 @@ class ObjectLowering(ObjectWitnesses):
         """Yield the members of a region, without a comma before them."""
         nodes = self.nodes
         number = index - len(plan.others)
-        ending = nodes.literal(self._ending)
+        ending = nodes.literal(self.ending)
         region = plan.others[index]
         if state.excluded:  # the names that those objects have get alternatives of their own
             terms = nodes.terms
@@ -556,7 +568,7 @@ class ObjectLowering(ObjectWitnesses):
         after = self._after_name(plan, state, number)
         if self.lowering.is_marked:
             marked = self.lowering.marked
-            yield nodes.sequence([marked(OPENED), spelled, ending, marked(NAMED, ending=len(self._ending)), after])
+            yield nodes.sequence([marked(OPENED), spelled, ending, marked(NAMED, ending=len(self.ending)), after])
             return
         yield nodes.sequence([spelled, ending, after])
 

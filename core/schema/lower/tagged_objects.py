@@ -85,15 +85,20 @@ def tagged_objects(lowering: _Lowering, options: Sequence[Located]) -> int | Non
     return lowering.objects.tagged(name, nodes.words(dict(zip(map(spelled_name, by_tag), rests, strict=True))))
 
 
-def _tag(schema: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+def _tag(schema: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
     """Return the name and the values of the tag of objects; None: they have none, or more is asked of them."""
     properties = schema.get("properties")
     if not properties or schema.get("type") != "object" or not asserted(schema) <= _PLAIN:
         return None
     name, tag = next(iter(properties.items()))
-    if name not in schema.get("required", ()) or not isinstance(tag, Mapping) or not asserted(tag) <= _CONSTANT:
+    values = listed_strings(tag) if name in schema.get("required", ()) else None
+    return None if values is None else (name, values)
+
+
+def listed_strings(schema: Any) -> Sequence[str] | None:
+    """Return the values of a schema whose only constraint is that they are listed strings; None: it is another one."""
+    if not isinstance(schema, Mapping) or ("const" in schema) == ("enum" in schema) or not asserted(schema) <= _CONSTANT:
         return None
-    if tag.get("type", "string") != "string" or ("const" in tag) == ("enum" in tag):
-        return None
-    values = tag["enum"] if "enum" in tag else [tag["const"]]
-    return (name, values) if all(type(value) is str for value in values) else None
+    values = schema["enum"] if "enum" in schema else (schema["const"],)
+    are_strings = schema.get("type", "string") == "string" and all(type(value) is str for value in values)
+    return values if are_strings else None

@@ -1,0 +1,331 @@
+"""Unions of many objects, lowered together: the state of a text is the set of the objects that it may still be of.
+
+So the names of all objects are one list, and a value that several objects share is followed once. An object is told
+apart from the others by a name that they lack, or by a value: `{"type": "cat"` leaves those with this constant. Lowered
+one by one, a union of n objects would need n states for each member that is written before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...dependent.unrepeated import unless_repeated
+from ...language.node_kinds import UNASKED
+from ..normal.conjunction import Conjunction
+from ..read.located import SignedSchema
+from .object_plan import ObjectPlan
+from .object_rules import MembersState, is_used_up
+from .object_witnesses import spelled_name, spelled_names
+from .tagged_objects import listed_strings
+
+if TYPE_CHECKING:
+    from .objects import ObjectLowering
+
+#: Minimum number of objects that are lowered together.
+MIN_OBJECTS = 8
+
+#: Bytes that a state takes for each of its objects.
+OBJECT_BYTES = 16
+
+_OBJECT = frozenset({"object"})
+_NO_NAMES: frozenset[str] = frozenset()
+
+
+class Place(NamedTuple):
+    """A member in one of the plans.
+
+    Attributes:
+        index: the index of the plan.
+        number: the number of the member in this plan; -1: that of its undeclared members.
+    """
+
+    index: int
+    number: int
+
+
+class NamedPlans:
+    """Some plans, and their members by name.
+
+    Attributes:
+        plans: the plans.
+        names: the declared names of all plans.
+        places: for each name, the members that have it.
+        spelled: for each name, its text.
+        open: the members with undeclared names, of the plans that have some.
+    """
+
+    def __init__(self, plans: tuple[ObjectPlan, ...], ending: bytes) -> None:
+        self.plans = plans
+        by_name: dict[str, list[Place]] = {}
+        for index, plan in enumerate(plans):
+            for number, name in enumerate(plan.names):
+                by_name.setdefault(name, []).append(Place(index, number))
+        self.names = list(by_name)
+        self.places = list(by_name.values())
+        self.spelled = spelled_names(self.names, ending)
+        self.open = [Place(index, -1) for index, plan in enumerate(plans) if plan.others]
+
+    def named(self, number: int) -> Iterable[Place]:
+        """Return the members that may have a name, by its number: declared ones, or undeclared ones of open objects;
+        -1: any name that no plan declares."""
+        if number < 0:
+            return self.open
+        declared = self.places[number]
+        if not self.open:
+            return declared
+        those = {place.index for place in declared}
+        return [*declared, *(place for place in self.open if place.index not in those)]
+
+
+class UnionState(NamedTuple):
+    """State between two members of an object that is of one of some plans.
+
+    Attributes:
+        plans: the plans that the object may be of, and their names.
+        at: for each plan, the state of its members (`MembersState.at`).
+        written: the names written so far, of those that some plan declares; empty if all plans are closed, as ``at``
+            has them then.
+        is_first: no member is written yet.
+    """
+
+    plans: NamedPlans
+    at: tuple[int, ...]
+    written: frozenset[str] = _NO_NAMES
+    is_first: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Rest:
+    """The rule of the rest of an object from a state on."""
+
+    unions: ObjectUnions
+    state: UnionState
+
+    def __call__(self) -> int:
+        return self.unions.expand(self.state)
+
+    def in_order(self) -> int:
+        """Return the rest of the object with members in the order of their numbers only: a shortest one is among
+        these."""
+        return self.unions.in_order(self.state)
+
+
+@dataclass(slots=True, eq=False)
+class _AfterName:
+    """The family of the rules of the rest of an object after a name, by the number of the name plus one (0: any name
+    that no plan declares)."""
+
+    unions: ObjectUnions
+    state: UnionState
+
+    def __call__(self, number: int) -> int:
+        return self.unions.expand_after_name(self.state, number - 1)
+
+    def as_empty_as(self, number: int) -> int:
+        """Return a node that is empty if and only if no object can be completed after the name."""
+        return self.unions.witness_after_name(self.state, number - 1)
+
+
+@dataclass(slots=True, eq=False)
+class _Followers:
+    """The objects that are left after a value: a family of rules, by the number of the value.
+
+    Attributes:
+        unions: expands the rules.
+        written: the names written so far (see `UnionState`).
+        left: for each value, the plans that are left, with the states of their members.
+    """
+
+    unions: ObjectUnions
+    written: frozenset[str]
+    left: list[dict[ObjectPlan, int]]
+
+    def __call__(self, number: int) -> int:
+        return self.unions.rest(self.left[number], self.written)
+
+    def as_empty_as(self, number: int) -> int:
+        """Return a node that is empty if and only if no object can be completed after the value."""
+        return self.unions.witness(self.left[number])
+
+
+class ObjectUnions:
+    """Unions of objects of one document that are plain (see `ObjectPlan`), in JSON.
+
+    Attributes:
+        is_used: objects are lowered together: they are written in JSON, not read, and have no live values.
+    """
+
+    def __init__(self, objects: ObjectLowering) -> None:
+        self.objects = objects
+        self.nodes = objects.nodes
+        lowering = objects.lowering
+        self.is_used = lowering.syntax is None and not lowering.is_marked and not lowering.is_live
+        self._named: dict[tuple[ObjectPlan, ...], NamedPlans] = {}
+        self._rests: dict[object, int] = {}
+
+    def plan_of(self, branch: Conjunction) -> ObjectPlan | None:
+        """Return the plan of an alternative that can be one of a union: only plain objects, whose undeclared names are
+        all but the declared ones; None for other alternatives."""
+        if branch.values is not None or branch.types != _OBJECT:
+            return None
+        if branch.objects.most is not None or branch.objects.least:
+            return None
+        plan = self.objects.plan(branch.objects)
+        others = plan.others
+        is_simple = not others or (len(others) == 1 and others[0].names == self.objects.merged.beside(plan.names))
+        return plan if plan.plain and is_simple else None
+
+    def node(self, plans: Iterable[ObjectPlan]) -> int:
+        """Return the objects of some plans."""
+        return self.objects.opened(self.rest(dict.fromkeys(plans, 0), _NO_NAMES, is_first=True))
+
+    def rest(self, left: dict[ObjectPlan, int], written: frozenset[str], is_first: bool = False) -> int:
+        """Return the rest of an object after a member.
+
+        Args:
+            left: the plans that it may be of, each with the state of its members.
+            written: see `UnionState`.
+            is_first: no member is written yet.
+        """
+        if len(left) == 1 and not is_first:
+            ((plan, at),) = left.items()
+            return self.objects.after_member(plan, MembersState(at))  # which forbids the names written so far
+        plans, at_each = tuple(left), tuple(left.values())
+        key = (plans, at_each, written, is_first)
+        node = self._rests.get(key)
+        if node is None:
+            named = self._named.get(plans)
+            if named is None:
+                named = self._named[plans] = NamedPlans(plans, self.objects.ending)
+            self.nodes.weight += OBJECT_BYTES * len(plans)
+            state = UnionState(named, at_each, written, is_first)
+            rule = _Rest(self, state)
+            shorter = rule.in_order if self.objects.any_order else None
+            if self._may_end(state):
+                shorter = self.objects.closed
+            rest = self.nodes.lazy(rule, rule, as_empty_as=self.witness(plans), as_short_as=shorter)
+            node = self._rests[key] = rest if is_first else self.nodes.seq(self.objects.lowering.space, rest)
+        return node
+
+    def in_order(self, state: UnionState) -> int:
+        """Return the rest of an object, in any order, with members in the order of the numbers only."""
+        objects = self.objects
+        each = zip(state.plans.plans, state.at, strict=True)
+        return self.nodes.alt(
+            [objects.in_order(plan, MembersState(at, state.is_first, start=0)) for plan, at in each]
+        )
+
+    # -- whether an object can be completed ---------------------------------------------------------------------
+
+    def witness(self, plans: Iterable[ObjectPlan]) -> int:
+        """Return a node that is empty if and only if no object of some plans can be completed, after any members."""
+        return self._any_of(self._witness(plan) for plan in plans)
+
+    def witness_after_name(self, state: UnionState, number: int) -> int:
+        """Return a node that is empty if and only if no object can be completed after a name (`NamedPlans.named`)."""
+        plans = state.plans.plans
+        return self._any_of(
+            self.objects.witness_after_name(plans[place.index], place.number)
+            for place in state.plans.named(number)
+            if self._after(state, place) is not None
+        )
+
+    def _witness(self, plan: ObjectPlan) -> int:
+        found = self.objects.witness(plan)
+        assert found is not None  # it is plain
+        return found
+
+    def _any_of(self, found: Iterable[int]) -> int:
+        """Return the union of some nodes; EPSILON, if it is among them."""
+        parts: dict[int, None] = {}
+        for node in found:
+            if node == self.nodes.EPSILON:
+                return node
+            parts[node] = None
+        return self.nodes.alt(list(parts))
+
+    # -- expansion ----------------------------------------------------------------------------------------------
+
+    def expand(self, state: UnionState) -> int:
+        """Return the rest of an object from a state on, expanded."""
+        nodes, objects, plans = self.nodes, self.objects, state.plans
+        if objects.any_order and is_used_up(nodes, plans.plans[0]):
+            return self.in_order(state)
+        is_open = any(self._after(state, place) is not None for place in plans.open)
+        numbers = [
+            number
+            for number, name in enumerate(plans.names)
+            if name not in state.written and (is_open or self._may_come(state, number))
+        ]
+        family = _AfterName(self, state)
+        rests = nodes.lazy_each(family, [number + 1 for number in numbers], [UNASKED] * len(numbers))
+        lead = b"" if state.is_first else objects.lead
+        keys = nodes.words({lead + plans.spelled[number]: rest for number, rest in zip(numbers, rests, strict=True)})
+        if is_open:
+            (after,) = nodes.lazy_each(family, [0], [UNASKED])
+            name = nodes.json_string(objects.merged.beside(plans.names))
+            parts = [nodes.literal(lead), name, unless_repeated(nodes), nodes.literal(objects.ending), after]
+            keys = nodes.alt([keys, nodes.sequence(parts)])
+        keys = objects.after_comma(keys, state.is_first)
+        return nodes.alt([objects.closed(), keys]) if self._may_end(state) else keys
+
+    def expand_after_name(self, state: UnionState, number: int) -> int:
+        """Return the rest of an object after a name, expanded (see `NamedPlans.named`): each value with the objects
+        that are left after it."""
+        nodes, objects, plans = self.nodes, self.objects, state.plans
+        texts: dict[str, dict[ObjectPlan, int]] = {}  # by a listed string, what is left after it
+        values: dict[int, dict[ObjectPlan, int]] = {}  # by the node of a value, likewise
+        for place in plans.named(number):
+            after = self._after(state, place)
+            if after is None:
+                continue
+            plan = plans.plans[place.index]
+            strings = self._strings(plan, place.number)
+            if strings is None:
+                values.setdefault(objects.member_value(plan, place.number), {})[plan] = after
+            else:
+                for text in strings:
+                    texts.setdefault(text, {})[plan] = after
+        written = state.written
+        if number >= 0 and plans.open:
+            written |= {plans.names[number]}
+        family = _Followers(self, written, list(texts.values()))
+        rests = nodes.lazy_each(family, list(range(len(texts))), [UNASKED] * len(texts))
+        options = [nodes.words({spelled_name(text): rest for text, rest in zip(texts, rests, strict=True)})]
+        options += [nodes.seq(value, self.rest(left, written)) for value, left in values.items()]
+        return objects.after_colon(nodes.alt(options))
+
+    def _strings(self, plan: ObjectPlan, number: int) -> Sequence[str] | None:
+        """Return the values of a member if they are listed strings; None: they are not."""
+        goal = plan.goal(number)
+        if len(goal) != 1 or not isinstance(goal[0], SignedSchema) or not goal[0].positive:
+            return None
+        return listed_strings(goal[0].located.schema) if self.objects.lowering.knows_lists else None
+
+    def _after(self, state: UnionState, place: Place) -> int | None:
+        """Return the state of the members of a plan after one of them (`MembersState.at`); None: it may not come."""
+        plan, at, number = state.plans.plans[place.index], state.at[place.index], place.number
+        if self.objects.any_order:
+            if number < 0:
+                return at
+            return None if at >> number & 1 else at | 1 << number
+        following = plan.following[at]
+        if number < 0:
+            return plan.size if following == plan.size else None
+        return number + 1 if at <= number <= following else None
+
+    def _may_come(self, state: UnionState, number: int) -> bool:
+        """Return True if a plan that declares a name may have it next."""
+        for place in state.plans.places[number]:
+            if self._after(state, place) is not None:
+                return True
+        return False
+
+    def _may_end(self, state: UnionState) -> bool:
+        """Return True if an object of some plan is complete."""
+        for plan, at in zip(state.plans.plans, state.at, strict=True):
+            if not plan.required & ~at if self.objects.any_order else plan.following[at] == plan.size:
+                return True
+        return False
