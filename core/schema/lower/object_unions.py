@@ -7,17 +7,18 @@ one by one, a union of n objects would need n states for each member that is wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...dependent.unrepeated import unless_repeated
 from ...language.node_kinds import UNASKED
+from ..normal.assertions import asserts_only
 from ..normal.conjunction import Conjunction
 from ..read.located import SignedSchema
-from .object_plan import ObjectPlan
+from .object_plan import UNKNOWN, ObjectPlan
 from .object_rules import MembersState, is_used_up
-from .object_witnesses import spelled_name, spelled_names
+from .object_witnesses import spelled_names
 from .tagged_objects import listed_strings
 
 if TYPE_CHECKING:
@@ -33,16 +34,8 @@ _OBJECT = frozenset({"object"})
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-class Place(NamedTuple):
-    """A member in one of the plans.
-
-    Attributes:
-        index: the index of the plan.
-        number: the number of the member in this plan; -1: that of its undeclared members.
-    """
-
-    index: int
-    number: int
+#: A member of one of some plans: the index of the plan, and the member's number there; -1: an undeclared one.
+Place = tuple[int, int]
 
 
 class NamedPlans:
@@ -53,7 +46,7 @@ class NamedPlans:
         names: the declared names of all plans.
         places: for each name, the members that have it.
         spelled: for each name, its text.
-        open: the members with undeclared names, of the plans that have some.
+        open: the undeclared members, of the plans that allow them.
     """
 
     def __init__(self, plans: tuple[ObjectPlan, ...], ending: bytes) -> None:
@@ -61,22 +54,24 @@ class NamedPlans:
         by_name: dict[str, list[Place]] = {}
         for index, plan in enumerate(plans):
             for number, name in enumerate(plan.names):
-                by_name.setdefault(name, []).append(Place(index, number))
+                if name in by_name:
+                    by_name[name].append((index, number))
+                else:
+                    by_name[name] = [(index, number)]
         self.names = list(by_name)
         self.places = list(by_name.values())
         self.spelled = spelled_names(self.names, ending)
-        self.open = [Place(index, -1) for index, plan in enumerate(plans) if plan.others]
+        self.open: list[Place] = [(index, -1) for index, plan in enumerate(plans) if plan.others]
 
-    def named(self, number: int) -> Iterable[Place]:
-        """Return the members that may have a name, by its number: declared ones, or undeclared ones of open objects;
-        -1: any name that no plan declares."""
-        if number < 0:
-            return self.open
-        declared = self.places[number]
-        if not self.open:
-            return declared
-        those = {place.index for place in declared}
-        return [*declared, *(place for place in self.open if place.index not in those)]
+    def named(self, number: int) -> Iterator[Place]:
+        """Yield the members that may have a name, by its number: declared ones, then undeclared ones of the plans that
+        do not declare it; -1: any name that no plan declares."""
+        declared = self.places[number] if number >= 0 else []
+        yield from declared
+        those = {index for index, _ in declared} if self.open else set()
+        for index, undeclared in self.open:
+            if index not in those:
+                yield index, undeclared
 
 
 class UnionState(NamedTuple):
@@ -164,6 +159,7 @@ class ObjectUnions:
         self.is_used = lowering.syntax is None and not lowering.is_marked and not lowering.is_live
         self._named: dict[tuple[ObjectPlan, ...], NamedPlans] = {}
         self._rests: dict[object, int] = {}
+        self._typed: dict[str, int] = {}  # by the name of a type, the node of its values
 
     def plan_of(self, branch: Conjunction) -> ObjectPlan | None:
         """Return the plan of an alternative that can be one of a union: only plain objects, whose undeclared names are
@@ -213,9 +209,7 @@ class ObjectUnions:
         """Return the rest of an object, in any order, with members in the order of the numbers only."""
         objects = self.objects
         each = zip(state.plans.plans, state.at, strict=True)
-        return self.nodes.alt(
-            [objects.in_order(plan, MembersState(at, state.is_first, start=0)) for plan, at in each]
-        )
+        return self.nodes.alt([objects.in_order(plan, MembersState(at, state.is_first, start=0)) for plan, at in each])
 
     # -- whether an object can be completed ---------------------------------------------------------------------
 
@@ -227,9 +221,9 @@ class ObjectUnions:
         """Return a node that is empty if and only if no object can be completed after a name (`NamedPlans.named`)."""
         plans = state.plans.plans
         return self._any_of(
-            self.objects.witness_after_name(plans[place.index], place.number)
-            for place in state.plans.named(number)
-            if self._after(state, place) is not None
+            self.objects.witness_after_name(plans[index], member)
+            for index, member in state.plans.named(number)
+            if self._after(state, index, member) is not None
         )
 
     def _witness(self, plan: ObjectPlan) -> int:
@@ -253,7 +247,7 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         if objects.any_order and is_used_up(nodes, plans.plans[0]):
             return self.in_order(state)
-        is_open = any(self._after(state, place) is not None for place in plans.open)
+        is_open = any(self._after(state, index, number) is not None for index, number in plans.open)
         numbers = [
             number
             for number, name in enumerate(plans.names)
@@ -277,36 +271,54 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         texts: dict[str, dict[ObjectPlan, int]] = {}  # by a listed string, what is left after it
         values: dict[int, dict[ObjectPlan, int]] = {}  # by the node of a value, likewise
-        for place in plans.named(number):
-            after = self._after(state, place)
-            if after is None:
-                continue
-            plan = plans.plans[place.index]
-            strings = self._strings(plan, place.number)
-            if strings is None:
-                values.setdefault(objects.member_value(plan, place.number), {})[plan] = after
-            else:
-                for text in strings:
-                    texts.setdefault(text, {})[plan] = after
+        for index, member in plans.named(number):
+            after = self._after(state, index, member)
+            if after is not None:
+                plan = plans.plans[index]
+                strings, value = self._value(plan, member)
+                if value == UNKNOWN:
+                    for text in strings:
+                        texts.setdefault(text, {})[plan] = after
+                else:
+                    values.setdefault(value, {})[plan] = after
         written = state.written
         if number >= 0 and plans.open:
             written |= {plans.names[number]}
         family = _Followers(self, written, list(texts.values()))
         rests = nodes.lazy_each(family, list(range(len(texts))), [UNASKED] * len(texts))
-        options = [nodes.words({spelled_name(text): rest for text, rest in zip(texts, rests, strict=True)})]
+        options = [nodes.words(dict(zip(spelled_names(list(texts), b""), rests, strict=True)))]
         options += [nodes.seq(value, self.rest(left, written)) for value, left in values.items()]
         return objects.after_colon(nodes.alt(options))
 
-    def _strings(self, plan: ObjectPlan, number: int) -> Sequence[str] | None:
-        """Return the values of a member if they are listed strings; None: they are not."""
+    def _value(self, plan: ObjectPlan, number: int) -> tuple[Sequence[str], int]:
+        """Return the value of a member: the strings that it is one of, and `UNKNOWN`; or none, and its node."""
         goal = plan.goal(number)
-        if len(goal) != 1 or not isinstance(goal[0], SignedSchema) or not goal[0].positive:
-            return None
-        return listed_strings(goal[0].located.schema) if self.objects.lowering.knows_lists else None
+        if self.objects.lowering.knows_lists and len(goal) < 2:
+            schema: Any = True
+            if goal:
+                formula = goal[0]
+                schema = formula.located.schema if type(formula) is SignedSchema and formula.positive else False
+            if not isinstance(schema, bool):
+                kind = schema.get("type")
+                if type(kind) is str and asserts_only(schema, "type"):
+                    return (), self._of_type(kind, plan, number)
+                strings = listed_strings(schema)
+                if strings is not None:
+                    return strings, UNKNOWN
+            elif schema:
+                return (), self._of_type("any", plan, number)
+        return (), self.objects.member_value(plan, number)
 
-    def _after(self, state: UnionState, place: Place) -> int | None:
+    def _of_type(self, kind: str, plan: ObjectPlan, number: int) -> int:
+        """Return the value of a member that is any value of a type; computed once, as most members are such."""
+        node = self._typed.get(kind)
+        if node is None:
+            node = self._typed[kind] = self.objects.member_value(plan, number)
+        return node
+
+    def _after(self, state: UnionState, index: int, number: int) -> int | None:
         """Return the state of the members of a plan after one of them (`MembersState.at`); None: it may not come."""
-        plan, at, number = state.plans.plans[place.index], state.at[place.index], place.number
+        plan, at = state.plans.plans[index], state.at[index]
         if self.objects.any_order:
             if number < 0:
                 return at
@@ -318,8 +330,8 @@ class ObjectUnions:
 
     def _may_come(self, state: UnionState, number: int) -> bool:
         """Return True if a plan that declares a name may have it next."""
-        for place in state.plans.places[number]:
-            if self._after(state, place) is not None:
+        for index, member in state.plans.places[number]:
+            if self._after(state, index, member) is not None:
                 return True
         return False
 

@@ -97,7 +97,7 @@ def _tag(schema: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
 
 def listed_strings(schema: Any) -> Sequence[str] | None:
     """Return the values of a schema whose only constraint is that they are listed strings; None: it is another one."""
-    if not isinstance(schema, Mapping) or ("const" in schema) == ("enum" in schema) or not asserted(schema) <= _CONSTANT:
+    if isinstance(schema, bool) or ("const" in schema) == ("enum" in schema) or not asserted(schema) <= _CONSTANT:
         return None
     values = schema["enum"] if "enum" in schema else (schema["const"],)
     are_strings = schema.get("type", "string") == "string" and all(type(value) is str for value in values)

@@ -41,7 +41,10 @@ MANY: dict[str, Any] = {
         "additionalProperties": False,
     },
     "objects that begin alike": {
-        "anyOf": [{"type": "object", "properties": {f"k{j}": {"const": i} for j in range(5)}} for i in range(450)]
+        "anyOf": [
+            {"type": "object", "properties": {f"k{j}": {"const": i} for j in range(5)}, "maxProperties": 99}
+            for i in range(450)
+        ]
     },
     "arrays in arrays": {
         "$defs": {

@@ -83,7 +83,6 @@ def written(constraint: Any, draw: random.Random) -> list[tuple[int, bytes, int]
 def test_objects_together_are_those_of_each(order: Any, whitespace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Random texts have the same masks, and completions of the same length, as when each object is lowered alone."""
     draw = random.Random(f"{order} {whitespace}")
-    unions = 0
     for _ in range(40):
         schema = drawn_union(draw)
         grammar = Grammar.from_json_schema(schema, whitespace=whitespace, property_order=order)
@@ -98,3 +97,30 @@ def test_objects_together_are_those_of_each(order: Any, whitespace: Any, monkeyp
                     assert allowed(matcher).tobytes() == mask, (schema, matcher.text)
                     assert matcher.shortest_length() == length, (schema, matcher.text)
                     assert matcher.accept(token)
+
+
+def tagged(number: int, *, are_shared: bool, is_open: bool) -> dict[str, Any]:
+    """A schema of objects that a constant tells apart, the last of their members; the names of the others may be
+    shared by all."""
+    own = "" if are_shared else str(number)
+    members = {f"a{own}": {"type": "string"}, f"b{own}": {"type": "integer"}, "type": {"const": f"kind {number}"}}
+    closed = {} if is_open else {"additionalProperties": False}
+    return {"type": "object", "properties": members, "required": ["type"], **closed}
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("are_shared", [True, False])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_mask_looks_at_each_of_many_objects_once(order: Any, are_shared: bool, is_open: bool) -> None:
+    """The work of a mask is a few calls for each object that is left, and one rule for all of them."""
+    count = 500
+    options = [tagged(number, are_shared=are_shared, is_open=is_open) for number in range(count)]
+    constraint = Grammar.from_json_schema({"anyOf": options}, property_order=order).bind(BYTES)
+    own = "" if are_shared else "77"
+    text = json.dumps({f"a{own}": "x", f"b{own}": 1, "type": "kind 77"}).encode()
+    matcher = constraint.matcher()
+    for byte in text:
+        with at_most(20 * count):
+            mask = allowed(matcher)
+        assert mask[byte] and matcher.accept(byte)
+    assert matcher.is_accepting and constraint.counters()["faults"] <= 55
