@@ -9,9 +9,8 @@ w.
 intersection with K: ``(?=r)`` is (r Σ*) ∩ K, ``(?!r)`` is ¬(r Σ*) ∩ K, ``$`` is {ε} ∩ K.
 
 *Behind.* After the text w, ``(?<=r)`` holds if and only if ε ∈ ∂w(Σ* r). So K is a function of such derivatives, its
-*past*, of which there are finitely many. If r itself looks ahead, beyond the position p of the look-behind, p is marked
-by a code point m that no text has (a surrogate): the language is Σ* r m Σ*, in which look-aheads skip m, and ∂wm of it
-is the language that may follow p.
+*past*, of which there are finitely many. A look-ahead at the end of r is one at the position itself; if another one
+depends on the text beyond r, the pattern is refused.
 
 *Repetition.* ``r*`` before K is the least solution of X = K ∪ r' X, where r' = r without ε (an iteration without width
 adds nothing, see RepeatMatcher, ECMA-262 section 22.2.2.3.1). If r has assertions, this is an alternating automaton
@@ -30,7 +29,7 @@ from ..errors import LimitError, Place, UnsupportedPatternError
 from ..language import term_kinds
 from ..language.terms import Terms
 from ..unicode.charset import CharSet
-from .equations import Equations, automaton
+from .equations import Equations, automaton, is_surrogate
 from .parser import WORD
 from .syntax import (
     ANYTHING,
@@ -47,7 +46,7 @@ from .syntax import (
     boundary,
     fold,
     is_everywhere,
-    looks_ahead,
+    looks_beyond,
 )
 
 #: Maximum number of parts of a pattern, each counted once for each repetition.
@@ -82,16 +81,16 @@ def search_language(terms: Terms, node: Regex) -> int:
     after = () if last else (ANYTHING,)
     tree = Seq((*before, *items[first : len(items) - last], *after))
     if tree.is_pure:
-        return _pure_language(terms, tree, terms.EPSILON)
+        return _pure_language(terms, tree)
     try:
         try:
-            return _AssertionCompiler(terms, tree, ()).language(terms.EPSILON)
+            return _AssertionCompiler(terms, tree).language(terms.EPSILON)
         except RecursionError:
             from concurrent.futures import ThreadPoolExecutor
 
             # The result must not depend on the caller's stack depth: a thread has a stack of its own.
             with ThreadPoolExecutor(1) as thread:
-                return thread.submit(lambda: _AssertionCompiler(terms, tree, ()).language(terms.EPSILON)).result()
+                return thread.submit(lambda: _AssertionCompiler(terms, tree).language(terms.EPSILON)).result()
     except (LimitError, RecursionError) as error:
         reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
@@ -101,15 +100,13 @@ def search_language(terms: Terms, node: Regex) -> int:
         ) from None
 
 
-def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
-    """Return the language of a tree without assertions, with the language ``marked`` before each character."""
+def _pure_language(terms: Terms, node: Regex) -> int:
+    """Return the language of a tree without assertions."""
 
     def combine(node: Regex, parts: Sequence[int]) -> int:
         """Return the term of a node from those of its items, for `fold`."""
         if isinstance(node, Chars):
             term = terms.chars(node.charset)
-            if marked != terms.EPSILON:
-                term = terms.seq(marked, term)
         elif isinstance(node, Seq):
             term = terms.sequence(parts)
         elif isinstance(node, Alt):
@@ -123,18 +120,6 @@ def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
         return term
 
     return fold(node, combine)
-
-
-class _Behind(NamedTuple):
-    """A look-behind.
-
-    Attributes:
-        start: its derivative at the beginning of the text.
-        mark: the mark of its position, if it looks ahead; None: it is true or false.
-    """
-
-    start: int
-    mark: int | None
 
 
 class _Rest:
@@ -177,17 +162,12 @@ class _AssertionCompiler:
     Args:
         terms: where terms are made.
         tree: the tree.
-        marks: the marks of outer look-behinds, which the tree skips.
     """
 
-    def __init__(self, terms: Terms, tree: Regex, marks: tuple[int, ...]) -> None:
+    def __init__(self, terms: Terms, tree: Regex) -> None:
         self.terms = terms
         self.tree = tree
-        self.marks = marks
-        flips = sorted(flip for mark in marks for flip in (mark, mark + 1))
-        self.marked = terms.repeat(terms.chars_of(flips), 0, None)
-        self.anything = terms.repeat(terms.alt([terms.ANY, terms.chars_of(flips)]), 0, None)
-        self.behinds: list[_Behind] = []
+        self.behinds: list[int] = []  # by number, the derivative of a look-behind at the beginning of the text
         self.looks: dict[int, tuple[_Rest, Regex]] = {}  # by the identities of nodes, which are kept for that
         self.guards: dict[int, tuple[_Rest, Regex]] = {}
         self.plain: dict[int, tuple[int, Regex]] = {}
@@ -196,13 +176,13 @@ class _AssertionCompiler:
         self.depth = 0  # number of loops around the current node
         self.parts = 0
         self.numbers = count()
-        self.equations = Equations(terms, self.anything, len(marks))
+        self.equations = Equations(terms)
         self.behinds_in(tree)
 
     def language(self, follows: int) -> int:
         """Return the strings of the tree, each followed by those of a language."""
         rest = self.enter(self.tree, self.closed(follows))
-        return rest.at(tuple([(i, behind.start) for i, behind in enumerate(self.behinds)]))
+        return rest.at(tuple(enumerate(self.behinds)))
 
     # -- look-behinds ------------------------------------------------------------------------------------------
 
@@ -225,7 +205,7 @@ class _AssertionCompiler:
         before ``\b``, or the body of ``(?<!...)``."""
         if id(node) not in self.looks:
             if isinstance(node, Start):
-                behind_ = self._number(_Behind(self.marked, None))
+                behind_ = self._number(self.terms.EPSILON)
             else:
                 behind_ = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
             self.looks[id(node)] = behind_, node
@@ -234,36 +214,29 @@ class _AssertionCompiler:
     def _behind(self, body: Regex) -> _Rest:
         """Return the texts after a position at which a match of a tree ends: those after which the derivative of the
         tree, anchored nowhere, has the empty string. For ``a``, for example, all texts after an a, and none after other
-        characters. If the tree looks ahead, a mark in the text stands for the position."""
+        characters."""
         if is_everywhere(body):
-            return self.closed(self.anything)
+            return self.closed(self.terms.ALL)
         if body.longest == 0:
             return self.guard(body)
         if isinstance(body, Alt) and not body.is_pure:
             return self.joined(self.either, [self._behind(item) for item in body.items])
         if isinstance(body, Seq) and body.items[-1].longest == 0:
             return self.joined(self.both, [self._behind(Seq(body.items[:-1])), self.guard(body.items[-1])])
+        if looks_beyond(body):
+            raise LimitError("a look-behind has a look-ahead beyond its end")
         tree = Seq((ANYTHING, body))
-        if not looks_ahead(body):
-            return self._number(_Behind(_AssertionCompiler(self.terms, tree, self.marks).language(self.marked), None))
-        mark = term_kinds.SURROGATES + len(self.marks)
-        reader = _AssertionCompiler(self.terms, tree, (*self.marks, mark))
-        start = reader.language(self.terms.seq(self.terms.chars_of((mark, mark + 1)), reader.anything))
-        return self._number(_Behind(reader.equations.solve(start, whole=True), mark))
+        return self._number(_AssertionCompiler(self.terms, tree).language(self.terms.EPSILON))
 
-    def _number(self, behind: _Behind) -> _Rest:
-        """Return the texts after a position at which a look-behind holds; a new look-behind gets a number."""
-        if behind not in self.behinds:
-            self.behinds.append(behind)
-        return _Rest(lambda past: self._truth(past[0]), frozenset((self.behinds.index(behind),)))
-
-    def _truth(self, state: tuple[int, int]) -> int:
-        """Return the texts after a position at which a look-behind has a derivative: all or none, or, with a mark, the
-        derivative by the mark."""
-        mark = self.behinds[state[0]].mark
-        if mark is None:
-            return self.anything if self.terms.nullable(state[1]) else term_kinds.EMPTY
-        return self.equations.solve(self.terms.derivative(state[1], mark), whole=True, without=mark)
+    def _number(self, start: int) -> _Rest:
+        """Return the texts after a position at which a look-behind holds: all or none. A new look-behind, which is
+        given by its derivative at the beginning of the text, gets a number."""
+        if start not in self.behinds:
+            self.behinds.append(start)
+        return _Rest(
+            lambda past: self.terms.ALL if self.terms.nullable(past[0][1]) else term_kinds.EMPTY,
+            frozenset((self.behinds.index(start),)),
+        )
 
     def _row(self, past: Past) -> list[tuple[int, Past]]:
         """Return the transitions of a past by one character: pairs of the first code point of a segment and the past
@@ -280,7 +253,7 @@ class _AssertionCompiler:
                     if cursors[i] + 1 < len(starts) and starts[cursors[i] + 1] == bound:
                         cursors[i] += 1
                     target.append((past[i][0], targets[cursors[i]]))
-                if not self.equations.is_beyond(bound, stop):
+                if not is_surrogate(bound, stop):
                     row.append((bound, tuple(target)))
         return row
 
@@ -309,7 +282,7 @@ class _AssertionCompiler:
         """Return the language of a tree without assertions."""
         entry = self.plain.get(id(node))
         if entry is None:
-            entry = self.plain[id(node)] = _pure_language(self.terms, node, self.marked), node
+            entry = self.plain[id(node)] = _pure_language(self.terms, node), node
         return entry[0]
 
     def positive(self, node: Regex) -> int:
@@ -329,22 +302,15 @@ class _AssertionCompiler:
 
     def both(self, parts: Iterable[int]) -> int:
         """Return the intersection."""
-        return self.terms.and_([part for part in parts if part != self.anything] or [self.anything])
+        return self.terms.and_([*parts])
 
     def either(self, parts: Sequence[int]) -> int:
         """Return the union."""
-        return self.anything if self.anything in parts else self.terms.alt(parts)
+        return self.terms.alt(parts)
 
     def negated(self, rest: _Rest) -> _Rest:
         """Return the complement of a continuation."""
-        terms = self.terms
-        opposite = {terms.EMPTY: self.anything, self.anything: terms.EMPTY}
-
-        def language(past: Past) -> int:
-            term = rest.at(past)
-            return opposite[term] if term in opposite else terms.not_(term)
-
-        return _Rest(language, rest.behinds, rest.later)
+        return _Rest(lambda past: self.terms.not_(rest.at(past)), rest.behinds, rest.later)
 
     def joined(self, join: Callable[[list[int]], int], parts: Sequence[_Rest]) -> _Rest:
         """Return a combination of continuations."""
@@ -384,7 +350,7 @@ class _AssertionCompiler:
         for item in reversed(items):
             rests.append(self.enter(item, rests[-1]))
             if len(rests) % _FEW_ITEMS == 0:  # asked now, so that no question must be handed on through all of them
-                start = tuple([(i, behind.start) for i, behind in enumerate(self.behinds) if i in rests[-1].behinds])
+                start = tuple([(i, start) for i, start in enumerate(self.behinds) if i in rests[-1].behinds])
                 for past in self._reachable(start) or ():
                     rests[-1].at(past)
         return rests
@@ -429,15 +395,15 @@ class _AssertionCompiler:
         for what follows it to hold."""
         terms = self.terms
         if node.is_pure:
-            return self.closed(self.anything if node.is_nullable else terms.EMPTY)
+            return self.closed(self.terms.ALL if node.is_nullable else terms.EMPTY)
         if isinstance(node, Seq):
             return self.joined(self.both, [self.guard(item) for item in node.items])
         if isinstance(node, Alt):
             return self.joined(self.either, [self.guard(item) for item in node.items])
         if isinstance(node, Repeat):
-            return self.guard(node.item) if node.min else self.closed(self.anything)
+            return self.guard(node.item) if node.min else self.closed(self.terms.ALL)
         if isinstance(node, End):
-            return self.closed(self.marked)
+            return self.closed(terms.EPSILON)
         if isinstance(node, WordBoundary):
             return self.guard(boundary(WORD, negated=node.negated))
         if isinstance(node, Start):
@@ -447,10 +413,10 @@ class _AssertionCompiler:
         if not node.ahead:
             guard = self.behind(node)
         elif is_everywhere(node.item):
-            guard = self.closed(self.anything)
+            guard = self.closed(self.terms.ALL)
         else:
             depth, self.depth = self.depth, 0
-            guard = self.enter(node.item, self.closed(self.anything))
+            guard = self.enter(node.item, self.closed(self.terms.ALL))
             self.depth = depth
         return self.negated(guard) if node.negated else guard
 
@@ -464,7 +430,7 @@ class _AssertionCompiler:
             for (start, target), (stop, _) in zip(row, (*row[1:], (term_kinds.END, ())), strict=True):
                 ranges.setdefault(rest.at(target), []).append((start, stop - 1))
             of_chars = [(terms.chars(charset & CharSet(of)), follows) for follows, of in ranges.items()]
-            return terms.alt([terms.sequence([self.marked, chars, follows]) for chars, follows in of_chars])
+            return terms.alt([terms.seq(chars, follows) for chars, follows in of_chars])
 
         terms = self.terms
         return _Rest(language, rest.behinds, rest.behinds)
@@ -487,15 +453,15 @@ class _AssertionCompiler:
         terms = self.terms
         past = tuple([state for state in past if state[0] in rest.behinds])
         pasts = self._reachable(past)
-        is_plain = all(self.behinds[i].mark is None for i in rest.behinds)
         if pasts is None:  # only the answers of the look-behinds are compared, if nothing else matters
-            if rest.later or not is_plain or len(past) > _MAX_ANSWERED:
+            if rest.later or len(past) > _MAX_ANSWERED:
                 raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
             answers = product((terms.EPSILON, terms.EMPTY), repeat=len(past))
             pasts = [tuple([(i, state) for (i, _), state in zip(past, answer, strict=True)]) for answer in answers]
         by_past = {target: rest.at(target) for target in pasts}
         if len(set(by_past.values())) == 1:
             return [(terms.ALL, by_past[pasts[0]])]
+        is_plain = True  # continuations depend on nothing but the answers
         by_answers: dict[tuple[bool, ...], int] = {}
         for target, follows in by_past.items():
             holds = tuple([terms.nullable(state) for _, state in target])
@@ -529,9 +495,9 @@ class _AssertionCompiler:
         if item.longest == 0:  # all rounds are at the same position, with the same meaning
             return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))
         follows = None if rest.behinds else rest.at(())
-        is_endless = node.max is None and follows != self.anything
+        is_endless = node.max is None and follows != self.terms.ALL
         optional = 0 if node.max is None else node.max - least
-        if follows == self.anything:  # one more round is as good as many
+        if follows == self.terms.ALL:  # one more round is as good as many
             optional = int(node.max != least)
         top = optional + least
         if (

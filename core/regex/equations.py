@@ -36,20 +36,15 @@ class Equations:
 
     Args:
         terms: where terms are made.
-        alphabet: the term of all strings.
-        marks: how many of the first surrogates are characters too.
     """
 
-    def __init__(self, terms: Terms, alphabet: int, marks: int) -> None:
+    def __init__(self, terms: Terms) -> None:
         self._terms = terms
-        self._all = alphabet
-        self._none = {terms.EMPTY, terms.not_(alphabet)}
-        self._surrogates = term_kinds.SURROGATES + marks
         self._variables: dict[Hashable, int] = {}
         self._equations: dict[int, Callable[[], int]] = {}
         self._values: dict[int, int] = {}
         self._has: dict[int, bool] = {}  # by term: it has variables
-        self._unions: dict[tuple[int, bool], frozenset[frozenset[int]]] = {}
+        self._unions: dict[int, frozenset[frozenset[int]]] = {}
 
     def variable(self, key: Hashable, equation: Callable[[], int]) -> int:
         """Return the variable of a key; ``equation`` makes its language when it is looked at.
@@ -65,19 +60,14 @@ class Equations:
             self._equations[term] = equation
         return term
 
-    def solve(self, root: int, *, whole: bool = False, without: int | None = None) -> int:
+    def solve(self, root: int) -> int:
         """Return a language without variables: as states of a deterministic automaton, as far as it has any.
-
-        Args:
-            root: the language.
-            whole: all of it, also where it has no variables.
-            without: a surrogate that is in none of the strings.
 
         Raises:
             LimitError: the automaton has too many states.
         """
         terms = self._terms
-        root = self._canonical(root, whole)
+        root = self._canonical(root)
         rows: dict[int, Row] = {}
         ends: list[int] = []  # where strings end, or the rest of them has no variables
         waiting = [root]
@@ -85,7 +75,7 @@ class Equations:
             state = waiting.pop()
             if state in rows or state == terms.EMPTY:
                 continue
-            if not (whole or self._has_variables(state)):
+            if not self._has_variables(state):
                 if not terms.is_empty(state):
                     ends.append(state)
                 continue
@@ -95,14 +85,9 @@ class Equations:
             row = rows[state] = []
             starts, targets = terms.segments(state)
             for start, stop, target in zip(starts, (*starts[1:], term_kinds.END), targets, strict=True):
-                is_cut = (start, stop - 1) == (without, without) or self.is_beyond(start, stop)
-                row.append((start, terms.EMPTY if is_cut else self._canonical(target, whole)))
+                row.append((start, terms.EMPTY if is_surrogate(start, stop) else self._canonical(target)))
             waiting += {target for _, target in row}
         return automaton(terms, rows, set(ends), root)
-
-    def is_beyond(self, start: int, stop: int) -> bool:
-        """Return True if no code point of a range is a character."""
-        return self._surrogates <= start and stop <= term_kinds.SURROGATES_END
 
     def _check(self, states: int) -> None:
         if states == MAX_STATES:
@@ -128,16 +113,13 @@ class Equations:
                     self._has[top] = any(self._has[part] for part in parts)
         return self._has[term]
 
-    def _canonical(self, term: int, whole: bool) -> int:
+    def _canonical(self, term: int) -> int:
         """Return a term as a union of intersections, so that equal states of `solve` more often are one term; unchanged
-        if it has no variables and not ``whole``."""
-        if not (whole or self._has_variables(term)):
+        if it has no variables."""
+        if not self._has_variables(term):
             return term
         terms = self._terms
-        union = self._union(term, whole)
-        if frozenset() in union:
-            return self._all
-        return terms.alt([terms.and_(parts) for parts in union])
+        return terms.alt([terms.and_(parts) for parts in self._union(term)])
 
     def _largest(self, intersections: Iterable[frozenset[int]]) -> frozenset[frozenset[int]]:
         """Return the intersections without those that include all parts of another, and so add no strings to the union.
@@ -150,35 +132,27 @@ class Equations:
             )
         return frozenset(parts for parts in union if not any(other < parts for other in union))
 
-    def _union(self, term: int, whole: bool) -> frozenset[frozenset[int]]:
+    def _union(self, term: int) -> frozenset[frozenset[int]]:
         """Return a term as a union of intersections, each the set of its parts; operators are taken apart as far as
-        they contain variables, or all (``whole``). None of the sets contains another, because a larger intersection
-        adds no strings. The set without parts is all strings."""
-        cached = self._unions.get((term, whole))
+        they contain variables. None of the sets contains another, because a larger intersection adds no strings."""
+        cached = self._unions.get(term)
         if cached is not None:
             return cached
-        terms = self._terms
-        kind, args = terms.shape(term)
-        if kind == term_kinds.NOT and whole:  # De Morgan's laws
-            inner, parts = terms.shape(args[0])
-            if inner in (term_kinds.ALT, term_kinds.AND):
-                kind = term_kinds.AND if inner == term_kinds.ALT else term_kinds.ALT
-                args = tuple([terms.not_(part) for part in parts])
-        union: frozenset[frozenset[int]]
-        if term in self._none:
-            union = frozenset()
-        elif term in (terms.ALL, self._all):
-            union = frozenset((frozenset(),))
-        elif kind == term_kinds.AND:
+        kind, args = self._terms.shape(term)
+        union = frozenset((frozenset((term,)),))
+        if kind == term_kinds.AND:
             union = frozenset((frozenset(),))
             for part in args:
-                union = self._largest(one | other for one in union for other in self._union(part, whole))
-        elif kind == term_kinds.ALT and (whole or self._has_variables(term)):
-            union = self._largest(parts for part in args for parts in self._union(part, whole))
-        else:
-            union = frozenset((frozenset((term,)),))
-        self._unions[term, whole] = union
+                union = self._largest(one | other for one in union for other in self._union(part))
+        elif kind == term_kinds.ALT and self._has_variables(term):
+            union = self._largest(parts for part in args for parts in self._union(part))
+        self._unions[term] = union
         return union
+
+
+def is_surrogate(start: int, stop: int) -> bool:
+    """Return True if all code points of a range are surrogates, which no string has."""
+    return start >= term_kinds.SURROGATES and stop <= term_kinds.SURROGATES_END
 
 
 def automaton(terms: Terms, rows: dict[int, Row], ends: set[int], start: int) -> int:

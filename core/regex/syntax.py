@@ -253,10 +253,17 @@ def is_everywhere(node: Regex) -> bool:
     return fold(node, combine)
 
 
-def looks_ahead(node: Regex) -> bool:
-    """Return True if a tree has an assertion about what follows."""
-
-    def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        return any(parts) or isinstance(node, (End, WordBoundary)) or (isinstance(node, Look) and node.ahead)
-
-    return fold(node, combine)
+def looks_beyond(node: Regex, after: int = 0) -> bool:
+    """Return True if an assertion in a tree may depend on more of the text than the tree and ``after`` characters that
+    surely follow it: ``(?=b)a`` does not, nor does ``\\ba``; ``a(?=b)`` and ``(?=bc)a`` do."""
+    if node.is_pure:
+        return False
+    if isinstance(node, (Start, End, WordBoundary)):
+        return not isinstance(node, Start) and not after
+    if isinstance(node, Look) and node.ahead:
+        return not node.item.is_pure or node.item.longest is None or node.item.longest > after
+    for item in reversed(node.items):
+        if looks_beyond(item, after):
+            return True
+        after += item.shortest if isinstance(node, Seq) else 0
+    return False

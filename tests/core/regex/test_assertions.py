@@ -110,9 +110,9 @@ def agrees(pattern: str, texts: list[str]) -> None:
         "^(?:(?=(?:ab|-)*$)a?b?-?)+$", "(?:^|-)(?:a(?!$))*$", r"^(?:(?:\ba)*|(?<!b)-)+$", "^(?:(?:a|(?=b))b){2,4}$",
         # without width
         "^(?:(?=a)|b){2}a", "^(?:(?=a)|b)*$", r"^(?:\b|-){3}$", "(?:(?=a)(?=b)|-)+$", "^(?:(?!a)|a){4,5}$",
-        # look-behinds that look ahead, beyond where they stand
-        r"(?<=\ba)-", r"^a(?<=a\b)-", "(?<=a(?=b))b", "(?<!a(?!-b).)b", r"(?<=(?<=a(?=.b)).(?=b$))b", r"(?:(?<=a\b)-|a)*b",
-        "(?<=^(?:a(?=.*b))+)-", "(?<=^$)", "(?<!(?=b)(?:a|b)*)-",
+        # look-behinds that look ahead, up to their end or at it
+        r"(?<=\ba)-", r"^a(?<=a\b)-", "(?<=a(?=b))b", "(?<!a(?!-).)b", r"(?<=(?<=a(?=.)).(?=b$))b", r"(?:(?<=a\b)-|a)*b",
+        "(?<=^$)", "(?<=(?!ab)[ab]{2})-", "(?<=$a)b", "(?<=(?:a$|b)-)b",
     ],
 )  # fmt: skip
 def test_known_patterns(pattern: str) -> None:
@@ -121,7 +121,8 @@ def test_known_patterns(pattern: str) -> None:
 
 
 def test_any_pattern_is_exact() -> None:
-    """A random pattern matches what the definition says, or is refused; very few are."""
+    """A random pattern matches what the definition says, or is refused; few are, most by a look-behind that looks
+    ahead."""
     rng = random.Random(15)
     refused: list[str] = []
     for _ in range(700):
@@ -130,7 +131,7 @@ def test_any_pattern_is_exact() -> None:
             agrees(pattern, [*TEXTS[:40], *("".join(rng.choices(ALPHABET, k=rng.randint(4, 8))) for _ in range(20))])
         except UnsupportedPatternError:
             refused.append(pattern)
-    assert len(refused) <= 3, refused
+    assert len(refused) <= 25, refused
 
 
 @pytest.mark.parametrize(
@@ -194,10 +195,15 @@ def test_what_is_read_does_not_depend_on_the_callers_depth() -> None:
         "(?:" * 150 + "a(?!b)" + "){1,3}" * 150,
         "^(?:(?!b)a{1,3}|c){1,5000}-$",
         "".join(f"(?<!{char}.*)x" for char in "abcdefghijkl"),
+        "(?<!a(?!-b).)b",
+        "(?<=(?<=a(?=.b)).(?=b$))b",
+        "(?<=^(?:a(?=.*b))+)-",
+        "(?<!(?=b)(?:a|b)*)-",
     ],
 )
-def test_too_large_automata_are_unsupported(pattern: str) -> None:
-    """A pattern whose automaton would be too large is refused when it is read, with its place, as not supported."""
+def test_too_complex_assertions_are_unsupported(pattern: str) -> None:
+    """A pattern whose automaton would be too large, or with a look-behind that looks ahead beyond its end, is refused
+    when it is read, with its place, as not supported."""
     with pytest.raises(UnsupportedPatternError) as caught:
         regex_term(Terms(), pattern, whole=False)
     assert caught.value.place is not None and caught.value.place.offset == 0
