@@ -28,9 +28,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_v4 import paired
 from benchmarks.answers.seen_ids import call_of, functions, lines
-from benchmarks.shared.answer_ways import Bench, Free, answered
+from benchmarks.shared.answer_ways import Bench, Free, answered, rows_of
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import Message, ToolCall, load_model
@@ -40,8 +39,6 @@ from toolgrammar.tools import ToolSet
 FREE = "free text, parsed"
 WAYS: dict[str, dict[str, Any]] = {FREE: {}, "grammar": {}, "grammar, never empty": {"empty_answer": False}}
 COUNTED = ("right", "ended", "steps", "calls", "repeated", "tokens")
-#: The sheet of a turn that ended with an error.
-NOTHING = dict.fromkeys(COUNTED, 0)
 
 
 @dataclass(frozen=True)
@@ -211,14 +208,14 @@ def bench_of(model: str, max_tokens: int) -> Bench:
 
 def summary(sheets: Sheets, model: str) -> dict[str, Any]:
     """Return the rows of the ways, each over its own turns; compared with free text over those that both have."""
-    rows = {}
-    for way in WAYS:
-        mine = {name: {**NOTHING, **sheet} for (of, each, name), sheet in sheets.items() if (of, each) == (model, way)}
-        row = {"requests": len(mine), **{name: sum(one[name] for one in mine.values()) for name in COUNTED}}
-        row["silent"] = sum(one["steps"] > 0 and one["ended"] > 0 and one["text"] == "" for one in mine.values())
-        row["no_call"] = sum(one["steps"] == 0 for one in mine.values())
-        both = {name: sheets[model, FREE, name] for name in mine if (model, FREE, name) in sheets}
-        rows[way] = {**row, **paired((mine[name]["right"], free.get("right", 0)) for name, free in both.items())}
+    ways = {
+        way: {name: sheet for (of, each, name), sheet in sheets.items() if (of, each) == (model, way)} for way in WAYS
+    }
+    rows = rows_of(ways, FREE, COUNTED)
+    for way, row in rows.items():
+        called = [one for one in ways[way].values() if one.get("steps")]
+        row["silent"] = sum(one["ended"] > 0 and one["text"] == "" for one in called)
+        row["no_call"] = row["requests"] - len(called)
     return {"model": model, "ways": rows}
 
 

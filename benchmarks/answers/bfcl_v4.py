@@ -29,14 +29,13 @@ import json
 import math
 import random
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, zip_longest
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal
 
-from benchmarks.shared.answer_ways import ONE_CALL, Bench, Case, answered, constrained, free, peer_way
+from benchmarks.shared.answer_ways import ONE_CALL, Bench, Case, answered, constrained, free, peer_way, rows_of
 from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
@@ -128,64 +127,27 @@ def cases(check: Any, data: Path, category: str) -> Iterator[Case]:
         yield Case(row["id"], question, tools, answer, is_right)
 
 
-def sign_test(more: int, less: int) -> float:
-    """Return how likely a difference of this size or a greater one is by chance, if both ways are equally right."""
-    count = more + less
-    tail = sum(math.comb(count, k) for k in range(min(more, less) + 1)) / 2**count
-    return min(1.0, 2 * tail)
-
-
-def paired(pairs: Iterable[tuple[bool, bool]]) -> dict[str, float]:
-    """Return how often one way is right where another one is not, and the reverse, and how likely that is by chance.
-
-    Args:
-        pairs: for each request that both answered, if the one and if the other is right.
-    """
-    counts = Counter((bool(one), bool(other)) for one, other in pairs)
-    more, less = counts[True, False], counts[False, True]
-    return {"more": more, "less": less, "chance": sign_test(more, less)}
-
-
 # -- the run -------------------------------------------------------------------------------------------------------
 
 
 COUNTED = ("called", "valid", "cut", "function", "right", "tokens", "passes", "forced", "seconds")
 
 
-def tally(sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return the sums of sheets."""
-    sums = {name: sum(sheet.get(name, 0) for sheet in sheets) for name in COUNTED}
-    errors = sum("error" in sheet for sheet in sheets)
-    return {"requests": len(sheets), "errors": errors, **sums}
-
-
 def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return for each model the ways of one call, or for each category the ways of a turn."""
+    """Return for each model the rows of the ways: of one call, and for each category of a turn."""
     models: dict[str, Any] = {}
-    for model in dict.fromkeys(sheet["model"] for sheet in sheets):
-        mine = [sheet for sheet in sheets if sheet["model"] == model]
-        turns, calls = ([sheet for sheet in mine if sheet["ask"] == ask] for ask in ("turn", "call"))
-        found: dict[str, Any] = {"categories": {}, "ways": {}}
-        for category in dict.fromkeys(sheet["category"] for sheet in turns):
-            here = [sheet for sheet in turns if sheet["category"] == category]
-            # only the requests that every way answered
-            names = [name for name in TURN_WAYS if any(sheet["way"] == name for sheet in here)]
-            ids = set.intersection(*({sheet["id"] for sheet in here if sheet["way"] == name} for name in names))
-            found["categories"][category] = {
-                name: tally([sheet for sheet in here if sheet["way"] == name and sheet["id"] in ids]) for name in names
-            }
-        right = {(sheet["way"], sheet["id"]): sheet.get("right", False) for sheet in calls}
-        for name in dict.fromkeys([*CALL_WAYS, *(sheet["way"] for sheet in calls)]):
-            here = [sheet for sheet in calls if sheet["way"] == name]
-            if not here:
-                continue
-            pairs = [
-                (sheet.get("right", False), right["grammar", sheet["id"]])
-                for sheet in here
-                if ("grammar", sheet["id"]) in right
-            ]
-            found["ways"][name] = {**tally(here), **paired(pairs)}
-        models[model] = found
+    for sheet in sheets:
+        found = models.setdefault(sheet["model"], {"categories": {}, "ways": {}})
+        ways = found["ways"] if sheet["ask"] == "call" else found["categories"].setdefault(sheet["category"], {})
+        ways.setdefault(sheet["way"], {})[sheet["id"]] = sheet
+    for found in models.values():
+        for category, ways in found["categories"].items():
+            ids = set.intersection(*map(set, ways.values()))  # only the requests that every way answered
+            asked = {name: {at: ways[name][at] for at in ids} for name in TURN_WAYS if name in ways}
+            found["categories"][category] = rows_of(asked, "grammar", COUNTED)
+        ways = found["ways"]
+        ordered = {name: ways[name] for name in dict.fromkeys([*CALL_WAYS, *ways]) if name in ways}
+        found["ways"] = rows_of(ordered, "grammar", COUNTED)
     return models
 
 

@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.bfcl_multi_turn import Play, Turn, bench_of, bfcl, conversations
-from benchmarks.answers.bfcl_v4 import paired
-from benchmarks.shared.answer_ways import Bench, answered
+from benchmarks.shared.answer_ways import Bench, answered, rows_of
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
 from toolgrammar.core import Grammar, ToolCall
@@ -88,16 +87,13 @@ def summary(sheets: Sheets) -> list[dict[str, Any]]:
     """Return the counts of each model; those of the ways are over its turns with a repetition."""
     rows = []
     for name in dict.fromkeys(model for model, _ in sheets):
-        mine = [sheet for (model, _), sheet in sheets.items() if model == name and "error" not in sheet]
-        repeated = [sheet for sheet in mine if ENDED in sheet]
-        errors = sum(model == name for model, _ in sheets) - len(mine)
-        silent = sum(not sheet[ENDED]["text"].strip() for sheet in repeated)
-        ways = {}
-        for way in WAYS:
-            counts = {key: sum(sheet[way][key] for sheet in repeated) for key in ("right", "ended", "calls")}
-            pairs = ((sheet[way]["right"], sheet[ENDED]["right"]) for sheet in repeated)
-            ways[way] = {**counts, "requests": len(repeated), **paired(pairs)}
-        rows.append({"model": name, "turns": len(mine), "errors": errors, "silent": silent, "ways": ways})
+        mine = {turn: sheet for (model, turn), sheet in sheets.items() if model == name}
+        errors = sum("error" in sheet for sheet in mine.values())
+        repeated = {turn: sheet for turn, sheet in mine.items() if ENDED in sheet}
+        silent = sum(not sheet[ENDED]["text"].strip() for sheet in repeated.values())
+        played = {way: {turn: sheet[way] for turn, sheet in repeated.items()} for way in WAYS}
+        ways = rows_of(played, ENDED, ("right", "ended", "calls"))
+        rows.append({"model": name, "turns": len(mine) - errors, "errors": errors, "silent": silent, "ways": ways})
     return rows
 
 

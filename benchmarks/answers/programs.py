@@ -30,8 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_v4 import sign_test
-from benchmarks.shared.answer_ways import answered
+from benchmarks.shared.answer_ways import answered, rows_of
 from benchmarks.shared.free_programs import Interpreter, ProgramError, shown
 from benchmarks.shared.program_tasks import Task, World, all_tasks
 from benchmarks.shared.results_io import show
@@ -42,8 +41,6 @@ from toolgrammar.tools import Tool, ToolSet, program_tool
 
 SINGLE = "single calls"
 COUNTED = ("right", "ran", "calls", "passes", "tokens")
-#: The sheet of a task that ended with an error.
-NOTHING = dict.fromkeys(COUNTED, 0)
 #: Longest result that the loop shows to the model, in characters.
 LONGEST_SHOWN = 3_000
 OPENED, CLOSED = "```python\n", "```"
@@ -144,14 +141,6 @@ WAYS: dict[str, Callable[[Model, Task], Sheet]] = {
 }
 
 
-def row(mine: Mapping[str, Sheet], base: Mapping[str, Sheet]) -> dict[str, Any]:
-    """Return the row of a way, compared with single calls on the same tasks."""
-    pairs = [(sheet["right"], base[name]["right"]) for name, sheet in mine.items()]
-    more, less = pairs.count((1, 0)), pairs.count((0, 1))
-    counts = {name: sum(sheet[name] for sheet in mine.values()) for name in COUNTED}
-    return {"requests": len(mine), **counts, "more": more, "less": less, "chance": sign_test(more, less)}
-
-
 def summary(sheets: Mapping[Any, Sheet], names: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the rows of each model, over the tasks that it has played in all ways.
 
@@ -162,13 +151,13 @@ def summary(sheets: Mapping[Any, Sheet], names: Mapping[str, str]) -> list[dict[
     models = []
     for model in dict.fromkeys(key[0] for key in sheets):
         played = [name for name in names if all((model, way, name) in sheets for way in WAYS)]
-        found = {way: {name: {**NOTHING, **sheets[model, way, name]} for name in played} for way in WAYS}
+        found = {way: {name: sheets[model, way, name] for name in played} for way in WAYS}
         sources = {}
         for source in dict.fromkeys(names.values()):
             mine = [name for name in played if names[name] == source]
-            right = {way: sum(found[way][name]["right"] for name in mine) for way in WAYS}
+            right = {way: sum(found[way][name].get("right", 0) for name in mine) for way in WAYS}
             sources[source] = {"requests": len(mine), "right": right}
-        rows = {way: row(found[way], found[SINGLE]) for way in WAYS}
+        rows = rows_of(found, SINGLE, COUNTED)
         models.append({"model": model, "tasks": len(names), "ways": rows, "sources": sources})
     return models
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_v4 import paired
+from benchmarks.shared.answer_ways import rows_of
 from benchmarks.shared.data import spread
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
@@ -240,13 +240,6 @@ def answer(model: Model, point: Point, way: str) -> Sheet:
     }
 
 
-def summary(way: str, sheets: Sequence[Sheet], free: Sequence[Sheet]) -> dict[str, Any]:
-    """Return the row of a way, compared with the free one."""
-    row = {"way": way, "asked": len(sheets)}
-    row |= {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
-    return row | paired((one["right"], other["right"]) for one, other in zip(sheets, free, strict=True))
-
-
 def main(
     model: str = "smollm2",
     name: str = "",
@@ -282,6 +275,10 @@ def main(
     report = {
         "model": label,
         "points": len(found),
-        "ways": [summary(way, done, rows["free"]) for way, done in rows.items()],
+        "ways": rows_of(
+            {way: dict(enumerate(done)) for way, done in rows.items()},
+            "free",
+            ("offered", "invented", "right", "ids", "exist"),
+        ),
     }
     show(keep or "seen_ids", report, keep=bool(keep), table="seen_ids")

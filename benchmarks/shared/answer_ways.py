@@ -14,6 +14,7 @@ of the accepted values (``""`` accepts that it is left out); text is compared wi
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -355,3 +356,41 @@ def answered(way: Callable[[Bench, Case], Sheet], bench: Bench, case: Case) -> S
     except Exception as error:  # a peer may refuse a schema, each in its own way
         sheet = {"error": f"{type(error).__name__}: {error}"}
     return {**sheet, "seconds": time.process_time() - started}
+
+
+# -- many answers -----------------------------------------------------------------------------------------------------
+
+
+def sign_test(more: int, less: int) -> float:
+    """Return how likely a difference of this size or a greater one is by chance, if both ways are equally right."""
+    count = more + less
+    tail = sum(math.comb(count, k) for k in range(min(more, less) + 1)) / 2**count
+    return min(1.0, 2 * tail)
+
+
+def rows_of(ways: Mapping[str, Mapping[Any, Sheet]], base: str, counted: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the row of each way: the sums of its sheets, and how it compares with one of the ways.
+
+    ``more`` and ``less`` count the requests of both that only this way, or only the base, has right; ``chance`` is the
+    probability of such a difference if both are equally right.
+
+    Args:
+        ways: the sheets of each way, by request.
+        base: the way that all are compared with.
+        counted: the keys of sheets that are added up; a sheet without one, such as that of an error, has 0.
+    """
+    rows = {}
+    for way, sheets in ways.items():
+        right = {at: bool(sheet.get("right")) for at, sheet in sheets.items()}
+        theirs = {at: bool(sheet.get("right")) for at, sheet in ways.get(base, {}).items() if at in right}
+        more = sum(right[at] and not other for at, other in theirs.items())
+        less = sum(other and not right[at] for at, other in theirs.items())
+        rows[way] = {
+            "requests": len(sheets),
+            "errors": sum("error" in sheet for sheet in sheets.values()),
+            **{name: sum(sheet.get(name, 0) for sheet in sheets.values()) for name in counted},
+            "more": more,
+            "less": less,
+            "chance": sign_test(more, less),
+        }
+    return rows

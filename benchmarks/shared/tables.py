@@ -55,9 +55,16 @@ def notable(head: str, kinds: Sequence[str], rows: Sequence[Sequence[Any]]) -> s
     return table([head, *kinds], [*shown, totals(rows)])
 
 
-def versus(way: str, counts: Mapping[str, Any], base: str) -> tuple[str, str]:
-    """Return how a way compares with another one on the same requests, and how likely that is by chance."""
-    return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
+def beside(ways: Mapping[str, Any], base: str, heading: str = "") -> dict[str, Column]:
+    """Return columns that compare each way with one of them on the same requests; those of this one are empty."""
+
+    def shown(cell: Callable[[Any], str]) -> Column:
+        return lambda counts: "" if counts is ways.get(base) else cell(counts)
+
+    return {
+        f"more / less right than {heading or base}": shown(lambda counts: f"{counts['more']} / {counts['less']}"),
+        "by chance": shown(lambda counts: f"{counts['chance']:.2f}"),
+    }
 
 
 def machine_first(result: Result, shown: str, head: str) -> str:
@@ -361,18 +368,15 @@ def bfcl_v4(report: Result) -> str:
 @shows("bfcl_calls")
 def bfcl_calls(report: Result) -> str:
     """Return a table for each model: valid and right calls by way, where one call is asked for."""
+
+    def part(name: str) -> Column:
+        return lambda counts: f"{counts[name] / max(1, counts['requests']):.0%}"
+
     tables = []
-    beside = ("more / less right than `grammar`", "by chance")
-    columns = ("requests", "valid", "cut", "right function", "all right", *beside, "tokens", "passes")
-    for model, found in report["models"].items():
-        rows = []
-        for way, counts in found["ways"].items():
-            asked = max(1, counts["requests"])
-            valid, function = (f"{counts[name] / asked:.0%}" for name in ("valid", "function"))
-            rows.append([way, counts["requests"], valid, counts["cut"], function, share(counts),
-                         *versus(way, counts, "grammar"), counts["tokens"], counts["passes"]])  # fmt: skip
-        if rows:
-            tables.append(table((model, *columns), rows))
+    for model, ways in ((model, found["ways"]) for model, found in report["models"].items() if found["ways"]):
+        columns = {"requests": "requests", "valid": part("valid"), "cut": "cut", "right function": part("function")}
+        columns |= {"all right": share, **beside(ways, "grammar", "`grammar`"), **plain("tokens", "passes")}
+        tables.append(records(ways, columns, model))
     return "\n\n".join(tables)
 
 
@@ -398,12 +402,12 @@ def seen_ids(report: Result) -> str:
         "grounded": "types of ids, under `Policy.grounded`",
     }
     columns: dict[str, Column] = {
-        "calls": "asked",
-        "not offered": lambda way: way["asked"] - way["offered"],
-        "with an id that does not exist": lambda way: interval(way["invented"], way["asked"]),
-        "all ids right": lambda way: interval(way["right"], way["asked"]),
+        "calls": "requests",
+        "not offered": lambda counts: counts["requests"] - counts["offered"],
+        "with an id that does not exist": lambda counts: interval(counts["invented"], counts["requests"]),
+        "all ids right": share,
     }
-    return records({said[way["way"]]: way for way in report["ways"]}, columns, report["model"])
+    return records({said[way]: counts for way, counts in report["ways"].items()}, columns, report["model"])
 
 
 @shows("agentdojo")
@@ -428,28 +432,22 @@ def agentdojo(report: Result) -> str:
 @shows("bfcl_multi_turn")
 def bfcl_multi_turn(report: Result) -> str:
     """Turns of BFCL's conversations, by its own checker."""
-    rows = []
-    for way, counts in report["ways"].items():
-        ended = interval(counts["ended"], counts["requests"])
-        numbers = [counts[name] for name in ("silent", "no_call", "calls", "repeated")]
-        beside = versus(way, counts, "free text, parsed")
-        rows.append([way, counts["requests"], share(counts), *beside, ended, *numbers])
-    compared = ("more / less right than free text", "by chance")
-    columns = ("turns", "right", *compared, "ended", "in silence", "without a call", "calls", "repeated calls")
-    return table((report["model"], *columns), rows)
+    columns: dict[str, Column] = {"turns": "requests", "right": share}
+    columns |= beside(report["ways"], "free text, parsed", "free text")
+    columns["ended"] = lambda counts: interval(counts["ended"], counts["requests"])
+    columns |= {"in silence": "silent", "without a call": "no_call", "calls": "calls", "repeated calls": "repeated"}
+    return records(report["ways"], columns, report["model"])
 
 
 @shows("on_repeat")
 def on_repeat(report: Result) -> str:
     """Turns of BFCL's conversations in which a model repeated its calls, by what is done then."""
-    columns = ("turns", "right", "more / less right than no further call", "by chance", "calls")
-    return "\n\n".join(
-        table((found["model"], *columns), [
-            [way, counts["requests"], share(counts), *versus(way, counts, "no further call"), counts["calls"]]
-            for way, counts in found["ways"].items()
-        ])
-        for found in report["models"]
-    )  # fmt: skip
+    tables = []
+    for found in report["models"]:
+        columns: dict[str, Column] = {"turns": "requests", "right": share}
+        columns |= {**beside(found["ways"], "no further call"), "calls": "calls"}
+        tables.append(records(found["ways"], columns, found["model"]))
+    return "\n\n".join(tables)
 
 
 @shows("programs")
@@ -457,16 +455,13 @@ def programs(report: Result) -> str:
     """Tasks of dependent calls, by the way of writing the calls, for each model; and the right ones by source."""
     parts = []
     for found in report["models"]:
-        rows = [
-            [way, share(counts), *versus(way, counts, "single calls"), counts["ran"], counts["calls"], counts["passes"]]
-            for way, counts in found["ways"].items()
-        ]
-        played = next(iter(found["ways"].values()))["requests"]
-        head = f"{found['model']}, {played} of {found['tasks']} tasks"
-        columns = ("right", "more / less right than single calls", "by chance", "ended well", "calls", "passes")
-        parts.append(table((head, *columns), rows))
-        sources = [[source, one["requests"], *one["right"].values()] for source, one in found["sources"].items()]
-        parts.append(table(("right, by source", "tasks", *found["ways"]), sources))
+        ways = found["ways"]
+        columns: dict[str, Column] = {"right": share, **beside(ways, "single calls")}
+        columns |= {"ended well": "ran", **plain("calls", "passes")}
+        played = next(iter(ways.values()))["requests"]
+        parts.append(records(ways, columns, f"{found['model']}, {played} of {found['tasks']} tasks"))
+        columns = {"tasks": "requests", **{way: lambda one, way=way: one["right"][way] for way in ways}}
+        parts.append(records(found["sources"], columns, "right, by source"))
     return "\n\n".join(parts)
 
 
