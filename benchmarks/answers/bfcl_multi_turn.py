@@ -28,7 +28,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.seen_ids import call_of, functions, lines
+from benchmarks.answers.seen_ids import bfcl, call_of, functions, lines
 from benchmarks.shared.answer_ways import Bench, Free, answered, rows_of
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
@@ -194,11 +194,6 @@ def play(most_steps: int, way: str, bench: Bench, turn: Turn) -> Sheet:
             playing.execute(calls)
     sheet = {**playing.sheet(ended), "repeated": playing.repeated, "tokens": tokens}
     return {**sheet, "text": answer.raw, "played": playing.steps}
-
-
-def bfcl() -> Path:
-    """Return the folder of the package ``bfcl-eval``."""
-    return Path(str(importlib.import_module("bfcl_eval").__file__)).parent
 
 
 def bench_of(model: str, max_tokens: int) -> Bench:

@@ -25,7 +25,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.bfcl_multi_turn import Play, Turn, bench_of, bfcl, conversations
+from benchmarks.answers.bfcl_multi_turn import Play, Turn, bench_of, conversations
+from benchmarks.answers.seen_ids import bfcl
 from benchmarks.shared.answer_ways import Bench, answered, rows_of
 from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets

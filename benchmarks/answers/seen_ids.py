@@ -89,6 +89,11 @@ def exists(systems: Sequence[Any], parameter: str, value: Any) -> bool:
     return False
 
 
+def bfcl() -> Path:
+    """Return the folder of the package ``bfcl-eval``."""
+    return Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+
+
 def lines(package: Path, name: str) -> Iterator[Any]:
     """Yield the objects of a data file of BFCL."""
     with (package / "data" / name).open(encoding="utf-8") as file:
@@ -256,11 +261,10 @@ def main(
         context: context window, for a model that takes one
         keep: write benchmarks/results/KEEP.json
     """
-    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
     # A point whose own answer names an id that no system has is an error of the data.
     found = [
         point
-        for point in points(package)
+        for point in points(bfcl())
         if all(exists(point.systems, key, value) for key, value in point.wanted.items() if key in IDS)
     ]
     known, label = Sheets(sheets), name or model.rpartition("/")[2]

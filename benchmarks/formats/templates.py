@@ -52,23 +52,8 @@ PACKAGES = (
 )
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-_TEXT, _COUNT, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
-_STOP = _object(place=_TEXT, nights=_COUNT, tags={"type": "array", "items": _TEXT})
-_SETTINGS = _object(on=_FLAG, off=_FLAG, level=_COUNT, ratio={"type": "number"}, mode={"type": ["integer", "null"]})
-TOOLS = (
-    Tool("get_weather", "Weather of a city.", _object(city=_TEXT, days=_COUNT)),
-    Tool("get_time", "Time of a zone.", _object(zone=_TEXT)),
-    Tool("plan_trip", "Plan.", _object(stops={"type": "array", "items": _STOP}, options=_object(fast=_FLAG))),
-    Tool("ping", "Look whether it is there.", {"type": "object", "properties": {}}),
-    Tool("configure", "Set values.", _SETTINGS),
-    Tool("note", "Keep a text.", _object(text=_TEXT)),
-)
-
-WEATHER = ("get_weather", {"city": "Paris", "days": 3})
+_KNOWN = json.loads(Path(__file__).with_name("template_cases.json").read_text(encoding="utf-8"))
+TOOLS = tuple(Tool(**tool) for tool in _KNOWN["tools"])
 
 
 @dataclass(frozen=True)
@@ -81,24 +66,8 @@ class Case:
     reasoning: str = ""
 
 
-_STOPS = (("Rome", 2, ["art", "food"]), ("Bari", 1, []))
-TRIP = {
-    "stops": [{"place": place, "nights": nights, "tags": tags} for place, nights, tags in _STOPS],
-    "options": {"fast": True},
-}
-CASES = (
-    Case("one call", (WEATHER,)),
-    Case("two calls", (WEATHER, ("get_time", {"zone": "UTC"}))),
-    Case("nested", (("plan_trip", TRIP),)),
-    Case("unicode", (("note", {"text": "Grüße, 東京 🙂"}),)),
-    Case("quotes", (("note", {"text": 'say "hi" and it\'s a \\ back\nslash'}),)),
-    Case("no arguments", (("ping", {}),)),
-    Case("scalars", (("configure", {"on": True, "off": False, "level": -3, "ratio": 1.5, "mode": None}),)),
-    Case("look-alikes", (("note", {"text": "true"}), ("note", {"text": "12"}))),
-    Case("empty string", (("note", {"text": ""}),)),
-    Case("text and call", (WEATHER,), text="I look it up."),
-    Case("thinking and call", (WEATHER,), reasoning="They want the weather."),
-    Case("thinking, text and call", (WEATHER,), text="I look it up.", reasoning="They want the weather."),
+CASES = tuple(
+    Case(**{**case, "calls": tuple((name, arguments) for name, arguments in case["calls"])}) for case in _KNOWN["cases"]
 )
 
 
@@ -193,24 +162,9 @@ class Renderer:
 
 
 USER = {"role": "user", "content": "What is new?"}
-#: What a prompt may end with to open reasoning, or to leave it out.
-_PREFILLS = (
-    "<think>\n\n</think>\n\n", "<think>\n</think>\n", "<think></think>\n", "<think></think>", "<think>\n", "<think>",
-    "</think>\n\n", "</think>", "[THINK]", "<|channel>thought\n<channel|>", "<seed:think>", "<mm:think>", "</mm:think>",
-    "<|START_THINKING|><|END_THINKING|>", "<|START_THINKING|>", "<|inner_prefix|>", "<|open|>think<|sep|>", " ",
-)  # fmt: skip
-#: What a turn may end with.
-_CLOSERS = (
-    "<EOS>", "<|im_end|>", "</s>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|end|>", "<|call|>", "[e~[",
-    "<|observation|>", "<turn|>", "<|tool_response>", "<end_of_turn>", "<start_function_response>", "<|calls|>",
-    "<|END_OF_TURN_TOKEN|>", "<|end_of_text|>", "<seed:eos>", "<｜end▁of▁sentence｜>", "<end_of_sentence>", "<|eos|>",
-    "[|endofturn|]", "<|assistant_end|>", "<|return|>", "<|end_of_msg|>", "<｜hy_eos｜>", "<｜hy_eos:opensource｜>",
-    "<|message_sep|>", "<|endoftext|>", "<|user|>", "<sep>", "</assistant>", "<|role_end|>", "<SPECIAL_12>",
-)  # fmt: skip
-
-
-#: Ends of turns that some templates write between text and calls.
-_TURN_ENDS = ("<EOS>", "<|im_end|>", "</s>", "<|eot_id|>", "<|end|>", "<SPECIAL_12>")
+#: What a prompt may end with to open reasoning or to leave it out, what a turn may end with, and those ends that some
+#: templates write between text and calls.
+_PREFILLS, _CLOSERS, _TURN_ENDS = (tuple(_KNOWN[name]) for name in ("prefills", "closers", "turn_ends"))
 
 
 def turns_of(case: Case, encoding: int) -> Iterator[dict[str, Any]]:

@@ -217,20 +217,17 @@ def main(
         schema, tests = dumped(row)
         return schema, [(valid, encode(text)) for valid, text in tests], clock
 
-    settings = {"schemas": len(chosen), "clock": clock, "deadline_s": deadline, "block": block, **own, **words}
+    settings: dict[str, Any] = {"schemas": len(chosen), "clock": clock, "deadline_s": deadline, "block": block}
+    settings |= {**own, **words}
     measured = gathered(workers, chosen, arguments, settings, sheets, block)
     common = [row["id"] for row in chosen if all("compile" in each[row["id"]] for each in measured.values())]
     report: dict[str, Any] = {
-        "schemas": len(chosen),
+        **settings,
         "compiled": all(worker.compiled for worker in workers),
-        "clock": clock,
         "without_clock": True,
         "compile_clock": "process" if clock == "cpu" else "wall",
         "order": order,
-        "whitespace": whitespace,
         "vocabulary": tokens.size,
-        "deadline_s": deadline,
-        "block": block,
         "engines": {
             worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
         },

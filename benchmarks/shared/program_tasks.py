@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 from benchmarks.answers.agentdojo import suites
 from benchmarks.answers.bfcl_multi_turn import as_python, conversations
 from benchmarks.answers.seen_ids import IDS, functions, of_results
+from benchmarks.answers.seen_ids import bfcl as bfcl_folder
 from benchmarks.shared.data import spread
 from benchmarks.shared.free_programs import Interpreter
 from benchmarks.shared.program_worlds import WORLDS, Failed
@@ -227,7 +228,7 @@ def _with_types(schema: Any, typed: Any) -> Any:
 
 def bfcl(count: int) -> list[Task]:
     """Return first turns whose ground truth has two to four calls."""
-    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+    package = bfcl_folder()
     constants = importlib.import_module("bfcl_eval.constants.executable_backend_config")
     found = []
     for turns in conversations(package):
