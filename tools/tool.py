@@ -86,7 +86,7 @@ class Tool:
         object.__setattr__(self, "values", {**self.values, **values})
         parameters = _as_object_schema(parameters, self.name)
         object.__setattr__(self, "parameters", LiveSchema(parameters).ordered() if is_live else parameters)
-        if not is_live and _without_program(parameters) is parameters:
+        if not is_live and self.program_argument is None:
             self.__dict__["_live_facts"] = (False, False, None)
 
     @classmethod
@@ -142,6 +142,17 @@ class Tool:
             return None
 
     @property
+    def program_argument(self) -> str | None:
+        """The name of its one argument, if that is a program; None: it is no tool of programs."""
+        properties = self.parameters.get("properties")
+        if not isinstance(properties, dict) or len(properties) != 1:
+            return None
+        ((name, schema),) = properties.items()
+        grammar = schema.get(GRAMMAR) if isinstance(schema, dict) else None
+        is_program = isinstance(grammar, dict) and grammar.get("syntax") == "program"
+        return str(name) if is_program or self.program is not None else None
+
+    @property
     def is_bound(self) -> bool:
         """A call's arguments become values of Python's types: those of a function or a class."""
         return self.binder is not None or self.model is not None
@@ -156,7 +167,10 @@ class Tool:
         known = self.__dict__.get("_live_facts")
         if known is None:
             live = LiveSchema(self.parameters)
-            plain = _without_program(live.plain())
+            plain = live.plain()
+            argument = self.program_argument
+            if argument is not None and GRAMMAR in plain["properties"][argument]:  # it is longer than the tools in it
+                plain = {**plain, "properties": {argument: {"type": "string"}}}
             readable = None if plain is self.parameters else self.changed(parameters=plain)
             known = live.has_values, live.needs_conversation, readable
             self.__dict__["_live_facts"] = known
@@ -291,18 +305,6 @@ def text_parameters(grammar: Mapping[str, Any] | None, argument: str = "input") 
         string_grammar(grammar)
         text[GRAMMAR] = dict(grammar)
     return {"type": "object", "properties": {argument: text}, "required": [argument], "additionalProperties": False}
-
-
-def _without_program(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a tool of programs without the grammar, which is longer than the tools that it says;
-    those of another tool as they are."""
-    properties = parameters.get("properties")
-    if not isinstance(properties, dict) or len(properties) != 1:
-        return parameters
-    ((name, schema),) = properties.items()
-    grammar = schema.get(GRAMMAR) if isinstance(schema, dict) else None
-    is_program = isinstance(grammar, dict) and grammar.get("syntax") == "program"
-    return {**parameters, "properties": {name: {"type": "string"}}} if is_program else parameters
 
 
 def check_name(name: object) -> None:

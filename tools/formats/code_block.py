@@ -43,22 +43,12 @@ return items[0].price
 ```"""
 
 
-def argument_of(tool: Tool) -> str | None:
-    """Return the name of the argument that is a program; None if the tool has none."""
-    properties = tool.parameters.get("properties", {})
-    if len(properties) != 1:
-        return None
-    ((name, schema),) = properties.items()
-    is_program = tool.program is not None or schema.get(GRAMMAR, {}).get("syntax") == "program"
-    return str(name) if is_program else None
-
-
 @dataclass(frozen=True)
 class CodeBlock(TemplateFormat):
     """The format: ``$args`` is the program as it is."""
 
     def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
-        others = [tool for tool in turn.tools if argument_of(tool) is None]
+        others = [tool for tool in turn.tools if tool.program_argument is None]
         if others or len(turn.tools) > 1:
             name = others[0].name if others else turn.tools[1].name
             raise GrammarError(
@@ -108,7 +98,7 @@ class CodeBlock(TemplateFormat):
         return f"{OPENED}{call.name}({arguments}){CLOSED}"  # of another tool: what a program would say
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
-        found = ((tool.name, argument) for tool in tools if (argument := argument_of(tool)) is not None)
+        found = ((tool.name, argument) for tool in tools if (argument := tool.program_argument) is not None)
         return partial(CodeBlockParser, *next(found, ("run_program", "input")))
 
     def prompt(self, tools: Sequence[Tool], brief: object = ()) -> str:
