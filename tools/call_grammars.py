@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from toolgrammar.core.automaton import Workspace
 from toolgrammar.core.basics import shared_lock
 from toolgrammar.core.grammar import Grammar
+
+_T = TypeVar("_T")
 
 #: Maximum number and bytes of the grammars that are kept although no tool set may use them any more; the least recently
 #: used go first.
@@ -86,14 +88,14 @@ class Derived:
         self._lock = shared_lock(self, "_lock", threading.Lock())
         self._known: dict[Hashable, Any] = {}
 
-    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return the value of a key; of two threads that make it at once, both get the first one."""
         with self._lock:
             if key in self._known:
-                return self._known[key]
+                return cast("_T", self._known[key])
         made = make()
         with self._lock:
-            return self._known.setdefault(key, made)
+            return cast("_T", self._known.setdefault(key, made))
 
     def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
         return Derived, ()

@@ -218,18 +218,18 @@ class ToolSet(Execution):
         if policy is self._policy:
             return self
 
-        def restrict() -> ToolSet:
-            found = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
-            found._policy = policy if self._policy is None else self._policy & policy
-            turn = self._turn_with()
-            # What a tool may be called with in some conversation is known in that conversation only.
-            allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]
-            if len(allowed) < len(found):
-                found._tools = {tool.name: tool for tool in allowed}
-            return found
+        return self._derived.get((policy, policy.hash), partial(self._restricted, policy))
 
-        restricted: Self = self._derived.get((policy, policy.hash), restrict)
-        return restricted
+    def _restricted(self, policy: Any) -> Self:
+        """Return the tools that a policy allows, with their rules."""
+        found = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
+        found._policy = policy if self._policy is None else self._policy & policy
+        turn = self._turn_with()
+        # What a tool may be called with in some conversation is known in that conversation only.
+        allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]
+        if len(allowed) < len(found):
+            found._tools = {tool.name: tool for tool in allowed}
+        return found
 
     @property
     def policy(self) -> Any:
@@ -436,8 +436,7 @@ class ToolSet(Execution):
                 spec = replace(spec, is_marked=True, grammars=MARKED_GRAMMARS)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
 
-        grammar: Grammar = self._derived.get(key, make)
-        return grammar
+        return self._derived.get(key, make)
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self.offered.values())
@@ -467,8 +466,7 @@ class ToolSet(Execution):
             tools = tuple(tool.of_today() for tool in self.offered.values())
             return OtherSpellings.beside(wire, self._turn_with(tools))
 
-        spellings: OtherSpellings = self._derived.get((OtherSpellings, wire), make)
-        return spellings
+        return self._derived.get((OtherSpellings, wire), make)
 
     def live_values(
         self,
@@ -891,8 +889,7 @@ class ToolSet(Execution):
             tool = self._tools[name] if self._messages is None else self.offered.get(name, self._tools[name])
             return ArgumentChecker(tool, additional_properties=self._is_open(name))
 
-        checker: ArgumentChecker = self._derived.get(name, make)
-        return checker
+        return self._derived.get(name, make)
 
     def _is_open(self, name: str) -> bool:
         strictness = self._strictness.get(name)

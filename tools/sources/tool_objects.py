@@ -1,7 +1,7 @@
 """Tool objects of agent frameworks and SDKs, recognised by their attributes: no framework is imported.
 
-Each recogniser takes an object and returns its tools, or None if the object is not of its kind. The schema is the
-object's full one, not what the framework would send; where the object carries something to run, the tool runs it.
+Each recogniser takes an object and its name, and returns its tool, or None if the object is not of its kind. The schema
+is the object's full one, not what the framework would send. The tool runs what the object carries to run.
 """
 
 from __future__ import annotations
@@ -28,27 +28,24 @@ _ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "re
 #: Bases of LangChain's marks of arguments that the model does not give.
 _INJECTED = ("InjectedToolArg", "_DirectlyInjectedToolArg")
 
-Recogniser = Callable[[Any], "list[Tool] | None"]
 
-
-def _langchain(source: Any) -> list[Tool] | None:
+def _langchain(source: Any, name: str) -> Tool | None:
     """LangChain's ``BaseTool``; ``extras`` may defer it."""
-    name = _name(source)
-    if name is None or not hasattr(source, "tool_call_schema"):
+    if not hasattr(source, "tool_call_schema"):
         return None
     description = _description(source)
     metadata = getattr(source, "metadata", None) or {}
     is_deferred = (getattr(source, "extras", None) or {}).get("defer_loading") is True
     if metadata.get("type") == "custom_tool":  # of langchain-openai, whose argument has this name
         parameters = text_parameters(grammar_of(metadata.get("format"), name), "__arg1")
-        return [Tool(name, description, parameters, function=_of_dict(source.invoke), deferred=is_deferred)]
+        return Tool(name, description, parameters, function=_of_dict(source.invoke), deferred=is_deferred)
     if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
         # A tool of one text: LangChain itself gives the model this schema.
-        return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke), deferred=is_deferred)]
+        return Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke), deferred=is_deferred)
     only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
     run = _of_dict(source.ainvoke if only_async else source.invoke)
     schema = parameters_of(_langchain_class(source), name)
-    return [Tool(name, description, schema, function=run, deferred=is_deferred)]
+    return Tool(name, description, schema, function=run, deferred=is_deferred)
 
 
 def _langchain_class(source: Any) -> Any:
@@ -71,19 +68,17 @@ def _is_injected(field: Any) -> bool:
     return any(base.__name__ in _INJECTED for each in classes for base in each.__mro__)
 
 
-def _crewai(source: Any) -> list[Tool] | None:
+def _crewai(source: Any, name: str) -> Tool | None:
     """CrewAI's ``BaseTool``."""
-    name = _name(source)
-    if name is None or not hasattr(source, "args_schema"):
+    if not hasattr(source, "args_schema"):
         return None
     schema = parameters_of(source.args_schema, name)
-    return [Tool(name, _description(source), schema, function=getattr(source, "run", None))]
+    return Tool(name, _description(source), schema, function=getattr(source, "run", None))
 
 
-def _autogen(source: Any) -> list[Tool] | None:
+def _autogen(source: Any, name: str) -> Tool | None:
     """AutoGen's ``BaseTool``. The token that a call wants is made by the package that the tool came with."""
-    name = _name(source)
-    if name is None or not callable(getattr(source, "args_type", None)):
+    if not callable(getattr(source, "args_type", None)):
         return None
     token = getattr(sys.modules.get("autogen_core"), "CancellationToken", None)
     run = None
@@ -98,32 +93,31 @@ def _autogen(source: Any) -> list[Tool] | None:
                 raise
 
     schema = parameters_of(source.args_type(), name)
-    return [Tool(name, _description(source), schema, function=run)]
+    return Tool(name, _description(source), schema, function=run)
 
 
-def _mcp(source: Any) -> list[Tool] | None:
+def _mcp(source: Any, name: str) -> Tool | None:
     """A ``Tool`` of the ``mcp`` package (1 or 2), or a function tool of Anthropic's, which has a ``call``."""
-    name = _name(source)
     key = next((k for k in ("inputSchema", "input_schema") if isinstance(getattr(source, k, None), Mapping)), None)
-    if name is None or key is None:
+    if key is None:
         return None
     fields = source.model_dump(by_alias=True) if isinstance(source, BaseModel) else vars(source)
     call = getattr(source, "call", None)
     run = _of_dict(call) if callable(call) else None
     description = _description(source)
-    return [Tool(name, description, dict(getattr(source, key)), function=run, **about(fields))]
+    return Tool(name, description, dict(getattr(source, key)), function=run, **about(fields))
 
 
-def _smolagents(source: Any) -> list[Tool] | None:
+def _smolagents(source: Any, name: str) -> Tool | None:
     """Smolagents' ``Tool``: a map of inputs; inputs that are ``nullable`` are optional."""
-    name, inputs = _name(source), getattr(source, "inputs", None)
-    if name is None or not isinstance(inputs, Mapping) or not callable(getattr(source, "forward", None)):
+    inputs = getattr(source, "inputs", None)
+    if not isinstance(inputs, Mapping) or not callable(getattr(source, "forward", None)):
         return None
     schema = parameter_map(inputs, name)
-    return [Tool(name, _description(source), schema, function=source if callable(source) else None)]
+    return Tool(name, _description(source), schema, function=source if callable(source) else None)
 
 
-def _llama_index(source: Any) -> list[Tool] | None:
+def _llama_index(source: Any) -> Tool | None:
     """LlamaIndex's ``BaseTool``: a ``metadata`` with the schema, and an output with the raw value."""
     metadata: Any = getattr(source, "metadata", None)
     name = _name(metadata)
@@ -144,7 +138,7 @@ def _llama_index(source: Any) -> list[Tool] | None:
         def run(**arguments: Any) -> Any:
             return _raw(source.call(**arguments))
 
-    return [Tool(name, _description(metadata), schema, function=run)]
+    return Tool(name, _description(metadata), schema, function=run)
 
 
 def _raw(output: Any) -> Any:
@@ -152,35 +146,34 @@ def _raw(output: Any) -> Any:
     return getattr(output, "raw_output", output)
 
 
-def _dspy(source: Any) -> list[Tool] | None:
+def _dspy(source: Any, name: str) -> Tool | None:
     """DSPy's ``Tool``: the schema of each argument, without a default if it is required."""
-    name, arguments = _name(source), getattr(source, "args", None)
-    if name is None or not isinstance(arguments, Mapping) or not hasattr(source, "arg_types"):
+    arguments = getattr(source, "args", None)
+    if not isinstance(arguments, Mapping) or not hasattr(source, "arg_types"):
         return None
     needed = [key for key, schema in arguments.items() if not isinstance(schema, Mapping) or "default" not in schema]
     schema = {"type": "object", "properties": dict(arguments), **({"required": needed} if needed else {})}
     run = source.acall if inspect.iscoroutinefunction(getattr(source, "func", None)) else source
-    return [Tool(name, _description(source, "desc"), schema, function=run if callable(run) else None)]
+    return Tool(name, _description(source, "desc"), schema, function=run if callable(run) else None)
 
 
-def _pydantic_ai(source: Any) -> list[Tool] | None:
+def _pydantic_ai(source: Any, name: str) -> Tool | None:
     """Pydantic AI's ``Tool``; one that takes the context of a run cannot be called outside of it."""
-    name = _name(source)
     made: Any = getattr(source, "function_schema", None)
-    if name is None or not isinstance(getattr(made, "json_schema", None), Mapping):
+    if not isinstance(getattr(made, "json_schema", None), Mapping):
         return None
 
     async def run(**arguments: Any) -> Any:
         return await made.call(made.validator.validate_python(arguments), None)
 
     function = None if getattr(source, "takes_ctx", True) else run
-    return [Tool(name, _description(source), dict(made.json_schema), function=function)]
+    return Tool(name, _description(source), dict(made.json_schema), function=function)
 
 
-def _openai_agents(source: Any) -> list[Tool] | None:
+def _openai_agents(source: Any, name: str) -> Tool | None:
     """``FunctionTool`` of OpenAI's Agents SDK. The context of a call is made by the package that the tool came with."""
-    name, schema = _name(source), getattr(source, "params_json_schema", None)
-    if name is None or not isinstance(schema, Mapping):
+    schema = getattr(source, "params_json_schema", None)
+    if not isinstance(schema, Mapping):
         return None
     make: Any = getattr(sys.modules.get("agents.tool_context"), "ToolContext", None)
     run = None
@@ -191,34 +184,32 @@ def _openai_agents(source: Any) -> list[Tool] | None:
             context = make(context=None, tool_name=name, tool_call_id="call", tool_arguments=text)
             return await source.on_invoke_tool(context, text)
 
-    return [Tool(name, _description(source), dict(schema), function=run)]
+    return Tool(name, _description(source), dict(schema), function=run)
 
 
-def _agent_framework(source: Any) -> list[Tool] | None:
+def _agent_framework(source: Any, name: str) -> Tool | None:
     """``FunctionTool`` of Microsoft's Agent Framework; a declaration runs nothing."""
-    name = _name(source)
-    if name is None or not hasattr(source, "input_model") or not callable(getattr(source, "parameters", None)):
+    if not hasattr(source, "input_model") or not callable(getattr(source, "parameters", None)):
         return None
 
     async def run(**arguments: Any) -> Any:
         return await source.invoke(arguments=arguments, skip_parsing=True)
 
     function = None if getattr(source, "declaration_only", False) else run
-    return [Tool(name, _description(source), source.parameters(), function=function)]
+    return Tool(name, _description(source), source.parameters(), function=function)
 
 
-def _definition(source: Any) -> list[Tool] | None:
+def _definition(source: Any, name: str) -> Tool | None:
     """Pydantic AI's ``ToolDefinition``: a schema and nothing to run."""
-    name, schema = _name(source), getattr(source, "parameters_json_schema", None)
-    if name is None or not isinstance(schema, Mapping) or isinstance(source, BaseModel):
+    schema = getattr(source, "parameters_json_schema", None)
+    if not isinstance(schema, Mapping) or isinstance(source, BaseModel):
         return None
-    return [Tool(name, _description(source), dict(schema))]
+    return Tool(name, _description(source), dict(schema))
 
 
-def _adk(source: Any) -> list[Tool] | None:
+def _adk(source: Any, name: str) -> Tool | None:
     """The Agent Development Kit's ``BaseTool``, which declares itself as Gemini's ``FunctionDeclaration``."""
-    name = _name(source)
-    if name is None or not callable(getattr(source, "_get_declaration", None)):
+    if not callable(getattr(source, "_get_declaration", None)):
         return None
     declaration = source._get_declaration()
     if declaration is None:
@@ -232,24 +223,23 @@ def _adk(source: Any) -> list[Tool] | None:
     async def run(**arguments: Any) -> Any:
         return await source.run_async(args=arguments, tool_context=None)
 
-    return [Tool(tool.name, tool.description, tool.parameters, function=run)]
+    return Tool(tool.name, tool.description, tool.parameters, function=run)
 
 
-def _agno(source: Any) -> list[Tool] | None:
+def _agno(source: Any, name: str) -> Tool | None:
     """Agno's ``Function``: one of a toolkit gets its schema only once it is processed; a copy is."""
-    name = _name(source)
-    if name is None or not hasattr(source, "entrypoint") or not hasattr(source, "skip_entrypoint_processing"):
+    if not hasattr(source, "entrypoint") or not hasattr(source, "skip_entrypoint_processing"):
         return None
     if source.entrypoint is not None and not source.skip_entrypoint_processing:
         source = source.model_copy()
         source.process_entrypoint()
-    return [Tool(name, _description(source), dict(source.parameters), function=source.entrypoint)]
+    return Tool(name, _description(source), dict(source.parameters), function=source.entrypoint)
 
 
-def _with_parameters(source: Any) -> list[Tool] | None:
+def _with_parameters(source: Any, name: str) -> Tool | None:
     """An object with a schema and a function: Haystack's ``Tool``, FastMCP's, Qwen-Agent's."""
-    name, parameters = _name(source), getattr(source, "parameters", None)
-    if name is None or not isinstance(parameters, (Mapping, list)) or hasattr(source, "parameters_json_schema"):
+    parameters = getattr(source, "parameters", None)
+    if not isinstance(parameters, (Mapping, list)) or hasattr(source, "parameters_json_schema"):
         return None
     description = _description(source)
     (tool,) = tools_from_dict({"name": name, "description": description, "parameters": parameters})
@@ -265,7 +255,7 @@ def _with_parameters(source: Any) -> list[Tool] | None:
         def run(**arguments: Any) -> Any:
             return source.call(json.dumps(arguments, ensure_ascii=False))
 
-    return [Tool(name, description, tool.parameters, function=run)]
+    return Tool(name, description, tool.parameters, function=run)
 
 
 def _collection(source: Any) -> list[Tool] | None:
@@ -301,14 +291,14 @@ def _model(source: Any) -> list[Tool] | None:
     return [tool for one in ([fields] if listed is None else listed) for tool in tools_from_dict(one)]
 
 
-#: In this order: an object of a later kind may have the attributes of an earlier one, not the other way round.
-RECOGNISERS: tuple[Recogniser, ...] = (
+#: Recognisers of objects with a name. In this order: an object of a later kind may have the attributes of an earlier
+#: one, not the other way round.
+NAMED: tuple[Callable[[Any, str], Tool | None], ...] = (
     _langchain,
     _crewai,
     _autogen,
     _mcp,
     _smolagents,
-    _llama_index,
     _dspy,
     _pydantic_ai,
     _openai_agents,
@@ -317,8 +307,6 @@ RECOGNISERS: tuple[Recogniser, ...] = (
     _agno,
     _adk,
     _with_parameters,
-    _collection,
-    _model,
 )
 
 
@@ -330,11 +318,13 @@ def recognise(source: Any) -> list[Tool] | None:
     """
     if is_function(source):  # which may have any attributes
         return None
-    for recogniser in RECOGNISERS:
-        tools = recogniser(source)
-        if tools is not None:
-            return tools
-    return None
+    name = _name(source)
+    named = (recogniser(source, name) for recogniser in NAMED) if name is not None else iter(())
+    tool = _llama_index(source) or next(filter(None, named), None)
+    if tool is not None:
+        return [tool]
+    tools = _collection(source)
+    return _model(source) if tools is None else tools
 
 
 def _of_dict(call: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
