@@ -188,9 +188,7 @@ class TypeAlgebra:
         if isinstance(owner, (ts.Array, ts.Tuple)):
             if key != ts.NUMBER:
                 raise index.source.refuse(index.node, "of arrays only T[number] is evaluated", "write the item's type")
-            if isinstance(owner, ts.Array):
-                return owner.item
-            return ts.union([one for e in owner.elements for one in (e.type, *[ts.UNDEFINED] * e.optional)])
+            return owner.item if isinstance(owner, ts.Array) else ts.union(one.type for one in owner.elements)
         name = _name(key)
         found = None if name is None else self.object(owner, at).get(name)
         if found is None:

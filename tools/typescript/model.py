@@ -118,11 +118,9 @@ class Array:
 @_hashed_once
 @dataclass(frozen=True)
 class Element:
-    """One place of a tuple; with ``rest``, any number of them."""
+    """One place of a tuple; ``label`` is its name, if it has one."""
 
     type: Type
-    optional: bool = False
-    rest: bool = False
     label: str | None = None
     doc: Doc | None = field(default=None, compare=False)
     at: At | None = field(default=None, compare=False)

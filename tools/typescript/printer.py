@@ -299,28 +299,11 @@ class _Printer:
             text = self._type(items, indent)
             bare = re.fullmatch(r"[\w$]+(?:\[\])*|Record<[^/|]*>", text)
             return _Printed(f"{text}[]" if bare else f"({text})[]", frozenset({"type", "items"}), arrays)
-        least, most = schema.get("minItems", 0), schema.get("maxItems")
-        forced = frozenset({"minItems", "maxItems"})
-        expressed = {"type", "prefixItems", "items"}
-        closed = items is False or most == len(prefix)
-        if least <= len(prefix):
-            expressed.add("minItems")
-        if closed and (most is None or most >= len(prefix)):
-            expressed.add("maxItems")
-        if closed and items not in (False, {}):
-            expressed.discard("items")
-        parts = []
-        for index, item in enumerate(prefix):
-            text = self._type(item, indent)
-            parts.append(text if index < least else f"{_operand(text)}?")
-        if not closed:
-            parts.append(f"...{_operand(self._type(items, indent))}[]")
-        return _Printed(f"[{', '.join(parts)}]", frozenset(expressed), arrays, forced=forced)
-
-
-def _operand(text: str) -> str:
-    """Return a type to which ``[]`` or ``?`` is added: in parentheses unless it is a name, or an array of one."""
-    return text if re.fullmatch(r"[\w$]+(?:\[\])*", text) else f"({text})"
+        least, most, count = schema.get("minItems"), schema.get("maxItems"), len(prefix)
+        if least != count or not (most == count or (items is False and (most is None or most > count))):
+            return _Printed("unknown[]", frozenset({"type"}), arrays)
+        expressed = {"type", "prefixItems", "minItems", "maxItems"} | ({"items"} if items in (False, {}) else set())
+        return _Printed(f"[{', '.join(self._type(item, indent) for item in prefix)}]", frozenset(expressed), arrays)
 
 
 # -- comments --------------------------------------------------------------------------------------------------

@@ -157,45 +157,16 @@ class SchemaWriter:
         return self._schema(type_, at)
 
     def _tuple(self, type_: ts.Tuple, at: ts.At) -> Any:
-        """Return the schema of a tuple."""
+        """Return the schema of a tuple, the names of its items as titles."""
         items: list[Any] = []
-        least: int | None = None
-        rest: Any = None
         for element in type_.elements:
             where = element.at or at
-            if rest is not None:
-                raise where.source.refuse(
-                    where.node,
-                    "JSON Schema cannot express items after the rest element of a tuple",
-                    "put the rest last",
-                )
-            if element.rest:
-                rest = self._value(element.type, where, "in a tuple")
-                continue
-            if element.optional:
-                schema = self._schema(element.type, where)
-            else:
-                schema = self._value(element.type, where, "in a tuple")
-            if element.doc is not None:
-                schema = self.documented(element.type, schema, element.doc, where)
-            if element.label is not None and isinstance(schema, dict):
-                schema = {"title": element.label, **schema}
-            if element.optional and least is None:
-                least = len(items)
-            items.append(schema)
-        least = len(items) if least is None else least
-        if not items and rest is not None:
-            return _array_of(rest)
-        made: dict[str, Any] = {"type": "array"}
-        if items:
-            made["prefixItems"] = items
-            if least:
-                made["minItems"] = least
-        if rest is None:
-            made["maxItems"] = len(items)
-        elif rest != {}:
-            made["items"] = rest
-        return made
+            value = self._value(element.type, where, "in a tuple")
+            schema = self.documented(element.type, value, element.doc, where)
+            named = element.label is not None and isinstance(schema, dict)
+            items.append({"title": element.label, **schema} if named else schema)
+        count = {"prefixItems": items, "minItems": len(items)} if items else {}
+        return {"type": "array", **count, "maxItems": len(items)}
 
     def _object(self, type_: ts.Object, at: ts.At) -> Any:
         """Return the schema of an object; methods and callbacks are left out."""

@@ -73,6 +73,8 @@ _COMPUTED = frozenset(
         "Capitalize", "Uncapitalize",
     }
 )  # fmt: skip
+#: Parts of a tuple that may be absent, or are any number of items.
+_NOT_ONE_ITEM = ("optional_parameter", "optional_type", "rest_type")
 _UNREADABLE = {
     "asserts": ("an assertion is not a JSON value", "use boolean"),
     "type_predicate": ("a predicate is not a JSON value", "use boolean"),
@@ -305,40 +307,22 @@ class TypeReader(ObjectReader):
         return self.lookup(target, self.type(index, scope), scope.at(owner), scope.at(index))
 
     def _tuple(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of ``[A, B?, ...C[]]``."""
+        """Return the type of ``[A, B]`` or ``[a: A, b: B]``.
+
+        Raises:
+            UnsupportedSchemaError: an item may be absent (``B?``), or there may be more of them (``...C[]``).
+        """
         elements: list[ts.Element] = []
         for child in parts(node):
-            at = scope.at(child)
-            doc = scope.source.doc(child) if child.type.endswith("_parameter") else None
-            inner, optional, spread, label = child, False, False, None
-            if child.type in ("required_parameter", "optional_parameter"):
-                optional = child.type == "optional_parameter"
-                name = child.child_by_field_name("name") or child_of(child, "pattern")
-                spread = name.type == "rest_pattern"
-                label = None if spread else scope.source.text(name)
-                inner = only_child(child_of(child, "type"))
-            elif child.type in ("optional_type", "rest_type"):
-                optional, spread = child.type == "optional_type", child.type == "rest_type"
-                inner = only_child(child)
-            type_ = self.type(inner, scope)
-            if spread:
-                elements += self._spread(type_, at, scope.at(inner))
-            else:
-                elements.append(ts.Element(type_, optional, False, label, doc, at))
-        if len(elements) == 1 and elements[0].rest:
-            return ts.Array(elements[0].type, elements[0].at)
+            inner, label, doc = child, None, None
+            if child.type == "required_parameter":
+                inner, label = only_child(child_of(child, "type")), scope.source.text(child.children[0])
+                doc = scope.source.doc(child)
+            if child.type in _NOT_ONE_ITEM or (label is not None and label.startswith("...")):
+                hint = 'write T[], or the tag @schema {"prefixItems": [...]}'
+                raise scope.source.refuse(child, "optional and further items of a tuple are not evaluated here", hint)
+            elements.append(ts.Element(self.type(inner, scope), label, doc, scope.at(child)))
         return ts.Tuple(tuple(elements))
-
-    def _spread(self, type_: ts.Type, at: ts.At, inner: ts.At) -> list[ts.Element]:
-        """Return the elements of ``...T`` in a tuple."""
-        bare = self.bare(type_, inner)
-        if isinstance(bare, ts.Tuple):
-            return list(bare.elements)
-        if isinstance(bare, ts.Array):
-            return [ts.Element(bare.item, rest=True, at=at)]
-        if bare == ts.ANY:
-            return [ts.Element(bare, rest=True, at=at)]
-        raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
 
     # -- values ------------------------------------------------------------------------------------------------
 
