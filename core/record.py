@@ -103,6 +103,7 @@ class Record:
             ) from None
 
     def _append(self, said: dict[str, Any]) -> None:
+        """Append an entry of these facts; a file that is full is renamed first. The locks are held."""
         with open(self.path, "ab+") as file:
             state = os.fstat(file.fileno())
             torn = 0 if self._known == (state.st_ino, state.st_size) else self._find_head(file)
@@ -115,6 +116,8 @@ class Record:
             self._write(file, said, torn)
 
     def _write(self, file: IO[bytes], said: dict[str, Any], torn: int) -> None:
+        """Write an entry of these facts to the disk. ``torn``: the number of bytes of an incomplete line before it that
+        were cut off; an entry says so."""
         entry = {
             "n": self._number + 1,
             "time": datetime.now(timezone.utc).isoformat(timespec="microseconds"),

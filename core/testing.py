@@ -122,6 +122,8 @@ class _Session:
         return said
 
     def _logits(self, wanted: bytes) -> npt.NDArray[np.float32]:
+        """Return logits that prefer, in this order: the longest token of the text that is wanted next, the end of the
+        answer where nothing is wanted, and tokens that close what is open."""
         logits = np.zeros(self.vocabulary.size, dtype=np.float32)
         for rank, data in enumerate(_CLOSING):
             if data in self.ids_of:

@@ -83,15 +83,15 @@ class Validator:
         self._time = threading.local()
         self._asserts_formats = formats
         self._plain_integers = plain_integers
-        self._kinds: dict[Any, Any] = {}
-        kind = self._kind(validator_for(schema, default=jsonschema.Draft202012Validator))
+        self._classes: dict[Any, Any] = {}
+        kind = self._class_of(validator_for(schema, default=jsonschema.Draft202012Validator))
         self._validator = kind(schema, registry=referencing.Registry())
         self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
 
-    def _kind(self, draft: Any) -> Any:
+    def _class_of(self, draft: Any) -> Any:
         """Return the class of validators for a draft: with its keywords, and ours."""
-        if draft in self._kinds:
-            return self._kinds[draft]
+        if draft in self._classes:
+            return self._classes[draft]
         ours = {
             "pattern": self._pattern,
             GRAMMAR: self._grammar,
@@ -108,7 +108,7 @@ class Validator:
         keywords = {name: self._timed(name, check) for name, check in checks.items()}
         types = draft.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
         types = types.redefine("integer", _is_int) if self._plain_integers else types
-        kind = self._kinds[draft] = jsonschema.validators.extend(draft, keywords, type_checker=types)
+        kind = self._classes[draft] = jsonschema.validators.extend(draft, keywords, type_checker=types)
         same_draft = kind.evolve
 
         def evolve(validator: Any, **changes: Any) -> Any:
@@ -119,7 +119,7 @@ class Validator:
             for each in attrs.fields(kind):
                 if each.init:
                     changes.setdefault(each.alias, getattr(validator, each.name))
-            return self._kind(other)(**changes)
+            return self._class_of(other)(**changes)
 
         kind.evolve = evolve
         return kind

@@ -94,6 +94,7 @@ class _Work:
         self.is_long = account.used > LONG_SECONDS
 
     def pause(self) -> None:
+        """Check whether the requests of this block and of those around it are over; rest if the work is long."""
         now = time.thread_time()
         self.is_long = self.is_long or self.account.used + now - self.begin > LONG_SECONDS
         work: _Work | None = self

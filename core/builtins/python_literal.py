@@ -47,5 +47,5 @@ def python_grammar(schema: Any) -> ReadGrammar:
         rules = _any_literal().rules
         return read_grammar("python_literal", {}, {**rules.rules, "root": rules.rules["start"]})
     schema = schema_of(schema)
-    values = TypedValues(schema if isinstance(schema, dict) else {"allOf": [schema]})
+    values = TypedValues.of(schema)
     return values.read("python_literal", {"schema": schema}, {"root": values.value("", PythonSyntax(), scalar=False)})

@@ -66,6 +66,11 @@ class TypedValues:
     problems: list[ToolGrammarError] = field(default_factory=list)
     narrowed: list[UnsupportedSchemaError] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, schema: Any) -> TypedValues:
+        """Return the values of a schema, which may be a bool."""
+        return cls(schema if isinstance(schema, dict) else {"allOf": [schema]})
+
     def value(self, pointer: str, syntax: ValueSyntax | None, *, scalar: bool = True) -> Expression:
         """Return the texts of the values at a place of the schema.
 

@@ -25,7 +25,7 @@ def yaml_grammar(schema: Any) -> ReadGrammar:
     if schema is None:
         return read_grammar("yaml", {}, _blocks())
     schema = schema_of(schema)
-    values = TypedValues(schema if isinstance(schema, dict) else {"allOf": [schema]})
+    values = TypedValues.of(schema)
     arguments: dict[str, Any] = {"schema": schema}
     if not (isinstance(schema, dict) and schema.get("type") == "object" and schema.get("required")):
         return values.read("yaml", arguments, {"root": _ended(values.value("", YamlSyntax(), scalar=False))})

@@ -113,7 +113,7 @@ def _unquoted(match: re.Match[str], is_json: bool) -> str:
 
 
 def _bare(text: str, at: int, separator: str) -> tuple[str, int]:
-    """Return the value without quotes that begins at an index of a text, and where it ends.
+    """Return the value without quotes that begins at an index of a text, and where it ends: ``A-5`` of ``A-5, see``.
 
     Args:
         text: the text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from ..basics.cached import cached_property
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 LEAST_MARKER = 3
 
 
+@dataclass(eq=False)
 class Output:
     """Converts the steps of one generation to typed events, and collects them.
 
@@ -59,27 +60,23 @@ class Output:
     depend on where tokens end.
     """
 
-    def __init__(
-        self,
-        decoding: Decoding,
-        parser: OutputParser | None = None,
-        *,
-        barred: Sequence[str] = (),
-        stop: Sequence[str] = (),
-        is_json: bool = False,
-        reasoning: tuple[str, str] = ("", ""),
-        marked: Callable[[], Grammar] | None = None,
-    ) -> None:
-        self._decoding = decoding
-        self._parser = parser
+    decoding: Decoding
+    parser: OutputParser | None = None
+    barred: Sequence[str] = ()
+    stop: Sequence[str] = ()
+    is_json: bool = False
+    reasoning: tuple[str, str] = ("", "")
+    marked: Callable[[], Grammar] | None = None
+
+    def __post_init__(self) -> None:
+        decoding = self.decoding
         # A marker that is a word may be ordinary text.
-        self._barred = tuple(marker for marker in barred if not marker[0].isalnum())
+        self._barred = tuple(marker for marker in self.barred if not marker[0].isalnum())
         self._bars_all = decoding.params.tool_choice == "none"
-        self._stop = tuple(word for word in stop if word)
-        self._is_json = is_json
+        self._stop = tuple(word for word in self.stop if word)
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
         self._withheld = ""  # text that may begin a stop string
-        self._thoughts = ReasoningTrimmer(*reasoning) if decoding.reasoning is not None else None
+        self._thoughts = ReasoningTrimmer(*self.reasoning) if decoding.reasoning is not None else None
         self._has_thought = False
         self._at_answer_start = False  # newlines between reasoning and answer belong to neither
         self._answer_from = 0  # index in `raw` of its first character
@@ -87,7 +84,7 @@ class Output:
         self._step_from = 0  # index in `raw` of the first character of the current step
         self._tracer = decoding.tracer
         is_located = decoding.params.exact_choice or decoding.tracer is not None
-        self._reading = AnswerReading(marked) if marked is not None and is_located else None
+        self._reading = AnswerReading(self.marked) if self.marked is not None and is_located else None
         self._ids: list[str] = []  # of all calls, with those that are left out
         self._bytes = 0  # number of bytes of the text, including the current step
         self._is_undenied = True  # the budget has denied no choice so far
@@ -130,12 +127,12 @@ class Output:
 
     def feed(self, step: TokenWritten) -> list[Event]:
         """Return the events of one step. A control token has no text; its name is passed to the parser of calls."""
-        closed = self._decoding.closed_at
+        closed = self.decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
         self._is_undenied = closed is None or before < closed >= self._bytes
-        if closed == before and not step.reasoning and self._leaves_a_call(step.data):
+        if closed == before and not step.reasoning and self._abandons_call(step.data):
             # It does not fit, and the rest of the text would be what is left of it.
-            self._decoding.stop_requested = self._is_denied = True
+            self.decoding.stop_requested = self._is_denied = True
         if self._is_denied:
             self._add_raw(self._characters.decode(step.data))
             return []
@@ -148,7 +145,7 @@ class Output:
             self._thoughts = None
             self._at_answer_start = self._has_thought
         events = self._read(self._characters.decode(step.data))
-        name = "" if step.data or self._parser is None else self._control.get(step.token_id, "")
+        name = "" if step.data or self.parser is None else self._control.get(step.token_id, "")
         return self._collected(itertools.chain(events, self._read_control(name)) if name else events)
 
     def close(self) -> list[Event]:
@@ -157,7 +154,7 @@ class Output:
 
     def finish(self, prompt_tokens: int, trace: Trace | None = None) -> Finish:
         """Return the last event: why the answer ended, its token counts, truncated values, choices and masses."""
-        decoding = self._decoding
+        decoding = self.decoding
         reason = "tool_calls" if decoding.reason == "stop" and self._built.has_calls else decoding.reason
         usage = Usage(
             prompt_tokens=prompt_tokens,
@@ -188,24 +185,24 @@ class Output:
             tokens: the tokens with their log-probabilities, if requested.
         """
         message = self._built.message()
-        if self._parser is not None and (found := self._parser.leniencies):
+        if self.parser is not None and (found := self.parser.leniencies):
             at = self._answer_from
             moved = (replace(edit, start=edit.start + at, end=edit.end + at) for edit in found)
             message = replace(message, leniencies=tuple(moved))
         same = {each.name: getattr(finish, each.name) for each in fields(Finish) if each.name != "reason"}
-        token_ids = tuple(self._decoding.token_ids)
+        token_ids = tuple(self.decoding.token_ids)
         return Generation(message, finish.reason, raw=self.raw, token_ids=token_ids, tokens=tuple(tokens), **same)
 
     def _choices(self) -> Iterator[ChoiceMade]:
         """Yield the choices of the loop, with positions converted from bytes to characters of `raw`."""
-        data = self.raw.encode("utf-8", "surrogatepass") if self._decoding.choices else b""
-        for made in self._decoding.choices:
+        data = self.raw.encode("utf-8", "surrogatepass") if self.decoding.choices else b""
+        for made in self.decoding.choices:
             yield replace(made, start=len(data[: made.start].decode("utf-8", "ignore")))
 
     def _sureness(self, choices: Sequence[ChoiceMade]) -> tuple[CallSureness, ...]:
         """Return how sure the model was of each call with an exact choice. Of another call, which tokens decided, it
         says nothing, so that nobody takes it for certain."""
-        if not self._decoding.params.exact_choice:
+        if not self.decoding.params.exact_choice:
             return ()
         places = dict(zip(self._ids, self._places, strict=False))
         found = sureness(self._built.message().tool_calls, choices, places)
@@ -223,7 +220,7 @@ class Output:
         return self._tracer.trace(self.raw, prompt_tokens, self._own_places(), schemas, self._json_from())
 
     def _masses(self) -> tuple[ValueMass, ...]:
-        if self._tracer is None or not self._decoding.params.masses:
+        if self._tracer is None or not self.decoding.params.masses:
             return ()
         return self._tracer.masses(self.raw, self._own_places(), self._json_from())
 
@@ -239,7 +236,7 @@ class Output:
 
     def _json_from(self) -> int:
         """Return the index in `raw` of a JSON answer that is not a call; -1 if there is none."""
-        return self.raw.find(self._built.text, self._answer_from) if self._is_json and self._built.text else -1
+        return self.raw.find(self._built.text, self._answer_from) if self.is_json and self._built.text else -1
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -250,7 +247,7 @@ class Output:
         for event in events:
             collected += (event,) if self._unequal is None else self._unequal.feed((event,))
             if self._unequal is not None and self._unequal.left_out:
-                self._is_over = self._decoding.stop_requested = True
+                self._is_over = self.decoding.stop_requested = True
                 break
         for event in collected:
             self._built.add(event)
@@ -262,11 +259,11 @@ class Output:
         incomplete character or call is no event."""
         if self._thoughts is not None:  # cancelled during the reasoning
             yield from _reasoning(self._thoughts.close())
-        if self._decoding.reason != "cancelled":
-            self._is_undenied = self._decoding.closed_at is None
+        if self.decoding.reason != "cancelled":
+            self._is_undenied = self.decoding.closed_at is None
             yield from self._read(self._characters.decode(b"", final=True))
-            if self._parser is not None and not self._is_over:
-                yield from self._emit(self._before_marker(self._parser.close()))
+            if self.parser is not None and not self._is_over:
+                yield from self._emit(self._before_marker(self.parser.close()))
         if not self._is_over:
             yield from self._release()
 
@@ -276,7 +273,7 @@ class Output:
             yield TextDelta(self._withheld)
             self._withheld = ""
 
-    def _leaves_a_call(self, data: bytes) -> bool:
+    def _abandons_call(self, data: bytes) -> bool:
         """Return True if the text so far ends with the beginning of its first marker of a call, and the next bytes do
         not continue it: the budget denied the call, and wrote something else in its place."""
         begun = 0 if self._has_marker else _begun(self.raw, self._barred)
@@ -288,7 +285,7 @@ class Output:
     def _before_marker(self, events: list[Event]) -> list[Event]:
         """Return the last events without the beginning of a marker at the end that the options or the budget denied:
         the model tried to begin a call. A parser holds such a beginning back, so it is a part of the last event."""
-        denied = self._is_denied or self._bars_all or self._decoding.reason == "length"
+        denied = self._is_denied or self._bars_all or self.decoding.reason == "length"
         if not denied or not events or not isinstance(last := events[-1], TextDelta):
             return events
         size = _begun(last.text, self._barred, surely=not self._is_denied)
@@ -305,11 +302,11 @@ class Output:
     def _read_control(self, name: str) -> Iterator[Event]:
         """Read a control token, which is not a part of ``raw``."""
         self._at_answer_start = False  # newlines after it are markup
-        if self._parser is not None and not self._is_over:
+        if self.parser is not None and not self._is_over:
             self._has_marker |= any(marker.startswith(name) for marker in self._barred)
             if self._reading is not None:
                 self._reading.feed_control(name)
-            yield from self._emit(self._parser.feed(name))
+            yield from self._emit(self.parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
         """Yield the events of the next text of the answer, and keep the offsets in `raw` at which the answer, the
@@ -328,7 +325,7 @@ class Output:
         self._add_raw(text)
         if self._reading is not None:
             self._reading.feed(text, before)
-        events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
+        events: list[Event] = [TextDelta(text)] if self.parser is None else list(self.parser.feed(text))
         if any(isinstance(event, CallStart) for event in events):
             self._arguments_from = max(self._arguments_from, before)
         yield from self._emit(events)
@@ -360,7 +357,7 @@ class Output:
         if places:
             place, self._stopped_by = min(places)
             text = text[:place]
-            self._is_over = self._decoding.stop_requested = True
+            self._is_over = self.decoding.stop_requested = True
         elif size := _begun(text, self._stop):
             text, self._withheld = text[:-size], text[-size:]
         if text:
@@ -372,13 +369,13 @@ class Output:
         """Return the pointers of the truncated values of a JSON answer that is not a call: those cut off by the budget,
         or by the rest that the grammar forced (``closed_at``). Empty if there are none, and after a cancellation."""
         text = self._built.text
-        if not self._is_json or self._built.has_calls or not text or self._decoding.reason == "cancelled":
+        if not self.is_json or self._built.has_calls or not text or self.decoding.reason == "cancelled":
             return ()
         offset = self._closed_at()
         if offset is not None:
             return truncated_pointers(text, offset - self._answer_from)
         # A number has no terminator: one at the end of the budget may be truncated.
-        may_be_cut = self._decoding.reason == "length" and text.lstrip()[0] in "-0123456789"
+        may_be_cut = self.decoding.reason == "length" and text.lstrip()[0] in "-0123456789"
         return ("",) if may_be_cut else ()
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
@@ -406,7 +403,7 @@ class Output:
 
     def _closed_at(self) -> int | None:
         """Return the index of the first character after a denied choice; None if none was denied."""
-        closed = self._decoding.closed_at
+        closed = self.decoding.closed_at
         if closed is None:
             return None
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))

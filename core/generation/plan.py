@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import NoneType
-from typing import Any, Union
+from typing import Any, Union, cast
 
 from ..basics.logs import logger_of
 from ..basics.options import Whitespace, require_known
@@ -346,19 +346,12 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         PolicyError: the policy is malformed, or is not for these tools.
     """
     _require_known(overrides)
-    shape: Any = params
-    if not isinstance(shape, (GenerateParams, NoneType)):
-        hint = "give GenerateParams(...), or options by name"
-        if is_python_type(shape) or isinstance(shape, (Grammar, Mapping)) or _are_literals(shape):
-            hint = f"the shape of an answer is an option: output_type={getattr(shape, '__name__', '...')}"
-        elif callable(shape) or isinstance(shape, (list, tuple)):
-            hint = "tools are an option: tools=[...]"
-        raise ModelError(f"params is a {type(params).__name__}", hint=hint)
+    if not isinstance(params, (GenerateParams, NoneType)):
+        raise ModelError(f"params is a {type(params).__name__}", hint=_meant_by(params))
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
-    mode: Any = params.json_mode
-    if mode is True:
+    if cast(Any, params.json_mode) is True:
         params = replace(params, json_mode=JsonMode())
     if params.policy is not None:
         params = replace(params, policy=policy_of(params.policy))
@@ -374,6 +367,15 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
             raise ModelError(f"grammar is malformed: {error.message}", hint=hint, place=error.place) from error
     check_ranges(vars(params), RANGES)
     return params if params.output_type is None else _with_shape(params)
+
+
+def _meant_by(value: Any) -> str:
+    """Return a hint for a value that was given as `GenerateParams`, and is probably an option."""
+    if is_python_type(value) or isinstance(value, (Grammar, Mapping)) or _are_literals(value):
+        return f"the shape of an answer is an option: output_type={getattr(value, '__name__', '...')}"
+    if callable(value) or isinstance(value, (list, tuple)):
+        return "tools are an option: tools=[...]"
+    return "give GenerateParams(...), or options by name"
 
 
 def _require_known(given: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -83,7 +83,9 @@ class Speller:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self.spell = memoised_if_short(_REMEMBERED_TEXTS)(self._spell)
+        #: Returns the tokenizer's tokens of a text; none if it cannot write it exactly.
+        tokens: Callable[[bytes], tuple[int, ...]] = lambda data: tuple(spell(backend, data))  # noqa: E731
+        self.spell = memoised_if_short(_REMEMBERED_TEXTS)(tokens)
         self._longer_by = lru_cache(maxsize=_REMEMBERED_HEADS)(self._find_longer)
 
     @property
@@ -94,9 +96,6 @@ class Speller:
         """Return the tokenizer's tokens of ``data`` after text tokens; None if it cannot write it exactly."""
         spelled = self._after(before, data)
         return None if spelled is None else spelled[1]
-
-    def _spell(self, data: bytes) -> tuple[int, ...]:
-        return tuple(spell(self._backend, data))
 
     def settle(self, before: Sequence[int], data: bytes, matcher: Matcher, ahead: bytes = b"") -> Settled | None:
         """Return the tokens with which the tokenizer begins ``data`` for every continuation.

@@ -62,7 +62,7 @@ class _Request:
     Attributes:
         work: the generation.
         emit: receives its items.
-        left: set when the caller has abandoned it.
+        abandoned: set when the caller has abandoned it.
         lock: held while its session is freed, as during each forward pass.
         forward: its last request for logits.
         ids: the tokens of its sequence, including the requested ones.
@@ -74,7 +74,7 @@ class _Request:
 
     work: Work
     emit: Emit
-    left: threading.Event
+    abandoned: threading.Event
     lock: ForwardLock
     forward: Forward | None = None
     ids: list[int] = field(default_factory=list)
@@ -182,7 +182,7 @@ class Scheduler:
         self._requests: list[_Request] = []  # in order of arrival
         self._arrived: list[_Request] = []
         self._away: list[_Request] = []  # in a long step, in a thread of their own
-        self._answers: deque[tuple[_Request, int, Logits | Exception]] = deque()  # of the last pass, to be sent
+        self._results: deque[tuple[_Request, int, Logits | Exception]] = deque()  # of the last pass, to be sent
         # Guards arrivals, requests that are away, and the thread.
         self._guard = shared_lock(self, "_guard", threading.Lock())
         self._thread: threading.Thread | None = None
@@ -217,7 +217,7 @@ class Scheduler:
         with self._guard:
             if self._process != os.getpid():  # it was forked, without the callers of these
                 self._process = os.getpid()
-                for running in (self._requests, self._arrived, self._away, self._answers):
+                for running in (self._requests, self._arrived, self._away, self._results):
                     running.clear()
             self._arrived += requests
             if self._thread is None or not self._thread.is_alive():  # a forked process does not have the thread
@@ -233,7 +233,7 @@ class Scheduler:
         """Advance requests, one forward pass at a time, until none is left, or another thread has taken over: the body
         of the scheduler's thread. A request that arrives later starts a new thread. An error ends all requests, so that
         no caller waits for ever."""
-        while self._answer():
+        while self._send_results():
             with self._guard:
                 if self._arrived:
                     self._requests = sorted([*self._requests, *self._arrived], key=lambda request: request.number)
@@ -249,7 +249,7 @@ class Scheduler:
                 for request in self._requests:
                     request.end(error)
                 self._requests = []
-                self._answers.clear()
+                self._results.clear()
 
     def _step(self) -> None:
         """Run one forward pass for all sequences together, and advance the requests whose tokens it has read to the
@@ -277,13 +277,13 @@ class Scheduler:
         for (request, ids), result in zip(rows, results, strict=True):
             assert request.forward is not None
             request.forward.seconds += seconds
-            self._answers.append((request, len(ids), result))
+            self._results.append((request, len(ids), result))
 
-    def _answer(self) -> bool:
+    def _send_results(self) -> bool:
         """Send the logits of the last pass to the requests whose tokens are all read. Return False if another thread
         has taken over meanwhile: the rest is its business."""
-        while self._answers:
-            request, count, result = self._answers.popleft()
+        while self._results:
+            request, count, result = self._results.popleft()
             if isinstance(result, Exception):
                 request.end(result)
                 self._requests.remove(request)
@@ -296,7 +296,7 @@ class Scheduler:
             with ended_by(partial(self._hand_over, request)):
                 goes_on = request.advance(result)
             if not self.is_current_thread:
-                self._return(request, goes_on)
+                self._take_back(request, goes_on)
                 return False
             if not goes_on:
                 self._requests.remove(request)
@@ -312,7 +312,7 @@ class Scheduler:
             self._counters.handed_over += 1
             self._start()
 
-    def _return(self, request: _Request, goes_on: bool) -> None:
+    def _take_back(self, request: _Request, goes_on: bool) -> None:
         """Take back a request after a long step in a thread that does not run the passes any more."""
         with self._guard:
             self._away.remove(request)
@@ -323,7 +323,7 @@ class Scheduler:
 
     def _goes_on(self, request: _Request) -> bool:
         """Return False if a request is over before its tokens are read: abandoned, past its deadline, or cancelled."""
-        if request.left.is_set():
+        if request.abandoned.is_set():
             request.end(None)
             return False
         is_fresh, request.is_fresh = request.is_fresh, False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ SECONDS_OF_SILENCE = 5
 _NEWLINES = r"\n{0,2}"
 
 
+@dataclass(eq=False)
 class Writer:
     """Writes planned answers with one backend.
 
@@ -49,16 +50,12 @@ class Writer:
         warm_seconds: maximum time of `Constraint.warm` while a prompt is read.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        matcher_of: Callable[[Grammar, LiveValues | None], Matcher],
-        warm_seconds: float = 0,
-    ) -> None:
-        self._backend = backend
-        self._matcher_of = matcher_of
-        self._speller = Speller(backend)
-        self._warm_seconds = warm_seconds
+    backend: Backend
+    matcher_of: Callable[[Grammar, LiveValues | None], Matcher]
+    warm_seconds: float = 0
+
+    def __post_init__(self) -> None:
+        self._speller = Speller(self.backend)
         self._warming = Lock()
 
     def write(self, plan: Plan, deadline: Deadline) -> Work:
@@ -93,7 +90,7 @@ class Writer:
                     has_read = True
                     if monotonic() - last_logged >= SECONDS_OF_SILENCE:
                         last_logged = monotonic()
-                        _LOG.info("%s: %d tokens in %.0f s", self._backend.name, written, last_logged - begin)
+                        _LOG.info("%s: %d tokens in %.0f s", self.backend.name, written, last_logged - begin)
                     continue
                 written += 1
                 if tells_tokens:
@@ -115,12 +112,12 @@ class Writer:
         if truncated:
             _LOG.warning(
                 "the token budget closed an answer of %s after %d tokens; values cut: %d",
-                self._backend.name,
+                self.backend.name,
                 finish.usage.completion_tokens,
                 truncated,
             )
         if generation.repeated is not None:
-            _LOG.warning("%s repeated %r, and was stopped", self._backend.name, generation.repeated)
+            _LOG.warning("%s repeated %r, and was stopped", self.backend.name, generation.repeated)
         yield finish
         yield generation
 
@@ -131,14 +128,14 @@ class Writer:
         The model's forward pass releases the GIL most of the time. One thread for each model is enough, because several
         would wait for each other.
         """
-        if self._warm_seconds <= 0 or not self._warming.acquire(blocking=False):
+        if self.warm_seconds <= 0 or not self._warming.acquire(blocking=False):
             yield
             return
         stop = Event()
 
         def warm() -> None:
             try:
-                constraint.warm(self._warm_seconds, stop=stop.is_set)
+                constraint.warm(self.warm_seconds, stop=stop.is_set)
             finally:
                 self._warming.release()
 
@@ -160,17 +157,17 @@ class Writer:
         if reasoning is not None:
             may_skip = reasoning.optional or reasoning.is_draft
             stage = Reasoning(
-                self._matcher_of(reasoning.grammar, None),
+                self.matcher_of(reasoning.grammar, None),
                 reasoning.budget,
-                self._matcher_of(plan.grammar, plan.values) if may_skip else None,
+                self.matcher_of(plan.grammar, plan.values) if may_skip else None,
                 reasoning.marker_size,
                 reasoning.is_draft,
                 reasoning.call_tokens,
             )
         return Decoding(
-            self._backend,
+            self.backend,
             [*plan.prompt, *plan.prefix],
-            self._matcher_of(_after(reasoning, plan.grammar), plan.values),
+            self.matcher_of(_after(reasoning, plan.grammar), plan.values),
             plan.params,
             stage,
             heal=len(plan.prefix),
@@ -187,7 +184,7 @@ class Writer:
         if insertions is None:
             return None
         prompt = insertions.prompt
-        markers = markup_of(self._backend.vocabulary)
+        markers = markup_of(self.backend.vocabulary)
         return NamesRead(
             replace(insertions, prompt=lambda names: [*prompt(names), *plan.prefix]),
             lambda token_id: markers.get(token_id, ""),

@@ -4,6 +4,8 @@ JSON Schemas are compared as sets of values: ``{"allOf": [first, {"not": second}
 all that the first allows. A grammar that is narrowed has fewer texts than its schema has values, so a text of it proves
 a difference, and the absence of texts proves nothing, unless none is left without the narrowed keywords either.
 Other grammars are compared as sets of texts, by a search of the product of their automata.
+
+Arguments that are grammars are of the class `Grammar`, which imports this module.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import LazyAutomaton, Program
@@ -25,7 +27,6 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from .firsts import first_terms
-from .notations import Checked
 
 if TYPE_CHECKING:
     from ..schema import CompiledSchema, SchemaOptions
@@ -97,22 +98,7 @@ class Comparison:
         return tuple(each.undecided for each in answers if each is not None and each.undecided is not None)
 
 
-class Language(Checked, Protocol):
-    """A grammar (`grammar.Grammar`, which imports this module)."""
-
-    schema: Any
-    _key: tuple[Any, ...]
-
-    @property
-    def specials(self) -> frozenset[str]:
-        """The names of the control tokens that a text may contain."""
-
-    @property
-    def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
-        """The keywords that cannot be enforced exactly."""
-
-
-def compared(first: Language, second: Language) -> Comparison:
+def compared(first: Any, second: Any) -> Comparison:
     """Return the relation of a second grammar to a first one; see `Grammar.compare`."""
     if not hasattr(second, "_checked_build"):
         raise GrammarError(
@@ -129,9 +115,9 @@ def compared(first: Language, second: Language) -> Comparison:
 # -- schemas -------------------------------------------------------------------------------------------------------
 
 
-def schema_of(grammar: Language) -> CompiledSchema | None:
+def schema_of(grammar: Any) -> CompiledSchema | None:
     """Return the schema of a grammar of JSON; None if it is another grammar."""
-    return None if grammar.schema is None or grammar._key[0] != "schema" else cast("CompiledSchema", grammar._key[1])
+    return None if grammar.schema is None or grammar._key[0] != "schema" else grammar._key[1]
 
 
 def _by_value(first: CompiledSchema, second: CompiledSchema) -> Callable[[int | None], Witness]:
@@ -210,7 +196,7 @@ def _reason(error: ToolGrammarError | RecursionError, joined: Joined | None = No
 # -- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _by_text(first: Language, second: Language, which: int | None) -> Witness:
+def _by_text(first: Any, second: Any, which: int | None) -> Witness:
     """Return a smallest text of the first grammar alone (0), of the second (1), or of both (None)."""
     has, other = (second, first) if which == 1 else (first, second)
     try:
@@ -227,13 +213,13 @@ def _by_text(first: Language, second: Language, which: int | None) -> Witness:
     return Witness(text)
 
 
-def _require_exact(grammar: Language, program: Program | None) -> None:
+def _require_exact(grammar: Any, program: Program | None) -> None:
     """Raise an `UnsupportedSchemaError` if a grammar is narrowed."""
     for narrowed in (*grammar.narrowed, *(() if program is None else program.narrowed)):
         raise narrowed
 
 
-def own_program(grammar: Language) -> Program | None:
+def own_program(grammar: Any) -> Program | None:
     """Return a program of a grammar, in a store of its own; None if the grammar has no text."""
     if grammar.specials:
         raise GrammarError("grammars with control tokens cannot be compared", hint="compare the parts between them")

@@ -77,11 +77,11 @@ class _Writer:
         if number is None:
             number = self._numbers[identity] = len(self.parts)
             self.parts.append(None)
-            self.parts[number] = self._made(grammar)
+            self.parts[number] = self._as_data(grammar)
         return number
 
-    def _made(self, grammar: Any) -> list[Any]:
-        """Return a grammar as JSON: its kind, then its parameters and parts; `_Parts._made` makes it again."""
+    def _as_data(self, grammar: Any) -> list[Any]:
+        """Return a grammar as JSON: its kind, then its parameters and parts; `_Parts._from_data` makes it again."""
         kind, *rest = grammar._key
         if kind in ("sequence", "choice"):
             return [kind, *map(self.part, rest)]
@@ -270,15 +270,15 @@ class _Parts:
         """Return a part."""
         self._check(number)
         if number not in self._done:
-            self._done[number] = self._made(*self._parts[number])
+            self._done[number] = self._from_data(*self._parts[number])
         return self._done[number]
 
     def _check(self, number: Any) -> None:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self._parts):
             raise GrammarError(f"the grammar has no part {number!r}", hint="pass the output of dumps()")
 
-    def _made(self, kind: str, *rest: Any) -> Any:
-        """Return the grammar of a kind, from the parameters and parts that `_Writer._made` wrote.
+    def _from_data(self, kind: str, *rest: Any) -> Any:
+        """Return the grammar of a kind, from the parameters and parts that `_Writer._as_data` wrote.
 
         Raises:
             GrammarError: the kind is unknown.
@@ -324,6 +324,6 @@ class _Parts:
         raise GrammarError(f"unknown kind {kind!r} of grammars", hint="it may come from a newer version")
 
     def _schema(self, schema: Any, options: Mapping[str, Any]) -> Any:
-        """Return the schema of a grammar and its options as JSON data."""
+        """Return the grammar of a schema, given with its options as `_schema` wrote them."""
         plain = {name: _syntax(value) if name in ("syntax", "arguments") else value for name, value in options.items()}
         return self._make._of_schema(schema, SchemaOptions(**plain))

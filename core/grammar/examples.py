@@ -2,6 +2,8 @@
 
 What a schema says of values is a list of *goals*: each value of an ``enum``, each optional member present and absent,
 each option of a union, each bound. A goal is a schema: its example is the shortest text that satisfies it too.
+
+Arguments that are grammars are of the class `Grammar`, which imports this module.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any
 
 from ..automaton.lazy_dfa import Program
 from ..basics.options import Whitespace
@@ -20,12 +22,12 @@ from ..basics.pauses import pause
 from ..errors import GrammarError, ToolGrammarError
 from ..json import resolve_local
 from ..regex.compile import regex_term
-from .comparison import Language, own_program, schema_of, smallest
+from .comparison import own_program, schema_of, smallest
 from .counting import is_plainest, shuffled
-from .sampling import Bindable, random_text, single_bytes
+from .sampling import random_text, single_bytes
 
 if TYPE_CHECKING:
-    from ..schema import CompiledSchema, SchemaOptions
+    from ..schema import CompiledSchema
 
 #: Maximum number of goals of a schema, and of characters or items of an example for an upper bound.
 MAX_GOALS, MAX_SIZE = 2_000, 2_000
@@ -63,17 +65,6 @@ _OBJECT = {"type": "object", "additionalProperties": True}
 Goal = tuple[str, str, Any]
 
 
-class Drawn(Language, Bindable, Protocol):
-    """A grammar (`grammar.Grammar`, which imports this module)."""
-
-    def matches(self, data: bytes | str) -> bool:
-        """Return True if ``data`` is a text of the language."""
-
-    @classmethod
-    def _of_schema(cls, schema: Any, options: SchemaOptions) -> Any:
-        """Return the texts of a schema."""
-
-
 @dataclass(frozen=True)
 class Example:
     """A text, and why it was chosen.
@@ -87,7 +78,7 @@ class Example:
     shows: str
 
 
-def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> list[Example]:
+def examples_of(grammar: Any, count: int, seed: int, cover: bool = True) -> list[Example]:
     """Return examples of a grammar; see `Grammar.examples`."""
     draw = random.Random(seed)
     found, goals = _covering(grammar, count, draw, cover)
@@ -114,7 +105,7 @@ def examples_of(grammar: Drawn, count: int, seed: int, cover: bool = True) -> li
     return list(found.values())
 
 
-def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
+def counterexamples_of(grammar: Any, count: int, seed: int) -> list[Example]:
     """Return texts one edit outside of a grammar; see `Grammar.counterexamples`."""
     draw = random.Random(seed)
     examples, _ = _covering(grammar, count, draw)
@@ -133,7 +124,7 @@ def counterexamples_of(grammar: Drawn, count: int, seed: int) -> list[Example]:
 
 
 def _covering(
-    grammar: Drawn, count: int, draw: random.Random, cover: bool = True
+    grammar: Any, count: int, draw: random.Random, cover: bool = True
 ) -> tuple[dict[str, Example], list[Goal]]:
     """Return examples that show different things, by their texts, and all that can be shown; nothing of both without
     ``cover``."""
@@ -157,7 +148,7 @@ def _covering(
     return found, goals
 
 
-def _uniform(grammar: Drawn, compiled: CompiledSchema | None, draw: random.Random) -> Iterator[str] | None:
+def _uniform(grammar: Any, compiled: CompiledSchema | None, draw: random.Random) -> Iterator[str] | None:
     """Return all texts of a finite language in random order, and of a value only one; None: it is not counted."""
     fixed = grammar  # with one order of members, and one white space
     try:
@@ -165,7 +156,9 @@ def _uniform(grammar: Drawn, compiled: CompiledSchema | None, draw: random.Rando
             space: Whitespace = "compact" if compiled.options.whitespace == "flexible" else compiled.options.whitespace
             options = replace(compiled.options, property_order="schema", whitespace=space)
             fixed = grammar._of_schema(grammar.schema, options)
-        texts = shuffled(cast("Program", own_program(fixed)), draw, is_json=compiled is not None)
+        program = own_program(fixed)
+        assert program is not None  # the caller knows that there is a text
+        texts = shuffled(program, draw, is_json=compiled is not None)
     except (ToolGrammarError, RecursionError):
         return None
     if texts is None or compiled is None:
@@ -331,7 +324,7 @@ def _short(value: Any) -> str:
 # -- texts ---------------------------------------------------------------------------------------------------------
 
 
-def _narrower(grammar: Drawn, compiled: CompiledSchema, goal: Any) -> Drawn | None:
+def _narrower(grammar: Any, compiled: CompiledSchema, goal: Any) -> Any:
     """Return the texts of a schema that satisfy a goal too; None if there are none, or it cannot be enforced."""
     schema = grammar.schema
     if not isinstance(schema, Mapping):
@@ -340,14 +333,14 @@ def _narrower(grammar: Drawn, compiled: CompiledSchema, goal: Any) -> Drawn | No
     parts = [{"$ref": others.pop("$ref")}] if "$ref" in others else []  # before Draft 2019-09 it stands alone
     others["allOf"] = [*_list(schema, "allOf"), *parts, goal]
     try:
-        narrower: Drawn = grammar._of_schema(others, compiled.options)
+        narrower = grammar._of_schema(others, compiled.options)
         narrower.check()
     except (ToolGrammarError, RecursionError):
         return None
     return narrower
 
 
-def _shortest(grammar: Drawn | None, also: Drawn | None = None) -> str | None:
+def _shortest(grammar: Any, also: Any = None) -> str | None:
     """Return the shortest text of a grammar; None if there is none, or if another grammar does not have it."""
     if grammar is None:
         return None
@@ -360,7 +353,7 @@ def _shortest(grammar: Drawn | None, also: Drawn | None = None) -> str | None:
     return text if also is None or also.matches(text) else None
 
 
-def _outside(grammar: Drawn) -> Callable[[str], bool]:
+def _outside(grammar: Any) -> Callable[[str], bool]:
     """Return a function that is true only of texts that are no texts of a grammar, nor of its schema."""
     compiled = schema_of(grammar)
     if compiled is None:

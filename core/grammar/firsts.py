@@ -1,15 +1,10 @@
-"""Parts of `Grammar` that the first grammar makes or imports, and every other one takes as they are."""
+"""The terms that the first grammar makes, and every other one takes as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from ..automaton.shared_terms import SharedTerms
-
-if TYPE_CHECKING:
-    from ..schema import CompiledSchema, SchemaOptions
 
 
 @cache
@@ -23,12 +18,3 @@ def first_terms(values: bool) -> SharedTerms:
     from ..schema.scalars.common import common_languages, common_values
 
     return SharedTerms(common_languages, common_values) if values else SharedTerms(common_languages)
-
-
-@cache
-def schema_compiler() -> tuple[Callable[..., SchemaOptions], Callable[..., CompiledSchema]]:
-    """Return `schema_options` and `compile_schema`."""
-    from ..schema.compile import compile_schema
-    from ..schema.read.options import schema_options
-
-    return schema_options, compile_schema

@@ -26,9 +26,9 @@ from ..language.nodes import Nodes
 from ..pages import table
 from ..regex.starts import Starts, checked_starts, free_text_without
 from .choices import cases_build, distinct_build
-from .firsts import first_terms, schema_compiler
+from .firsts import first_terms
 from .notations import written
-from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
+from .rules import Rule, check_rules, content_of, once, reached_from
 from .source import source
 
 if TYPE_CHECKING:
@@ -147,6 +147,8 @@ class Grammar:
             UnsupportedSchemaError: a keyword cannot be enforced exactly; names its place.
             UnsatisfiableSchemaError: nothing can be valid.
         """
+        from ..schema.read.options import schema_options
+
         if hasattr(schema, "model_json_schema"):
             from ..schema.pydantic.schema import class_schema
             from ..schema.read.dated import of_today
@@ -155,14 +157,17 @@ class Grammar:
             schema, plain_integers = of_today(made), True
         is_open = additional_properties is None or additional_properties
         said = (whitespace, is_open, property_order, on_unsupported, formats, strict_formats, registry, plain_integers)
-        return cls._of_schema(schema, schema_compiler()[0](*said))
+        return cls._of_schema(schema, schema_options(*said))
 
     @classmethod
     def _of_schema(
         cls, schema: Any, options: SchemaOptions, narrowed: Sequence[UnsupportedSchemaError] = ()
     ) -> Grammar:
-        """Return the texts of a schema, read and written by its options."""
-        compiled = schema_compiler()[1](schema, options)
+        """Return the texts of a schema, read and written by its options; ``narrowed``: what the schema has lost before,
+        beside what this loses."""
+        from ..schema.compile import compile_schema
+
+        compiled = compile_schema(schema, options)
         is_json = options.syntax is None and options.arguments is None
         key = ("schema", compiled)
         controls = () if is_json else compiled.controls
@@ -579,7 +584,7 @@ class Grammar:
         """The keywords that were left out under ``on_unsupported="validate"``, each with its place and the reason."""
         if not self._has_rules:
             return self._unenforced
-        parts = [part for part in reached_from(self) if not part._has_rules]
+        parts = [part for part in reached_from(self)[0] if not part._has_rules]
         return tuple(dict.fromkeys(problem for part in parts for problem in part._unenforced))
 
     @property
@@ -593,7 +598,7 @@ class Grammar:
         met = () if program is None else program.narrowed
         if not self._has_rules:
             return (*self._narrowed, *met)
-        parts = [part for part in reached_from(self) if not part._has_rules]
+        parts = [part for part in reached_from(self)[0] if not part._has_rules]
         return (*dict.fromkeys(problem for part in parts for problem in part._narrowed), *met)
 
     def byte_count(self) -> int:
@@ -605,7 +610,7 @@ class Grammar:
         """The names of the control tokens that a text may contain."""
         if not self._has_rules:
             return self._specials
-        return frozenset().union(*[part._specials for part in reached_from(self)])
+        return frozenset().union(*[part._specials for part in reached_from(self)[0]])
 
     @property
     def _is_sure(self) -> bool:
@@ -808,8 +813,7 @@ class Grammar:
 
     def _checked_build(self, nodes: Nodes) -> int:
         if self._has_rules:
-            reached = reached_from(self)
-            check_rules(reached, bodies_of(reached), nodes)
+            check_rules(*reached_from(self), nodes)
         return self._build(nodes) if self._key[0] != "schema" else cast(Any, self._key[1]).build(nodes, whole=True)
 
     def _unsatisfiable(self) -> SchemaError:

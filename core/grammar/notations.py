@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..language.nodes import Nodes
 
@@ -12,20 +12,11 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 
-class Checked(Protocol):
-    """A grammar (`grammar.Grammar`, which imports this module)."""
-
-    def check(self) -> None:
-        """Raise an error unless the language has a text."""
-
-    def _checked_build(self, nodes: Nodes) -> int: ...
-
-
-def written(grammar: Checked, notation: str, vocabulary: Vocabulary | None = None) -> Exported:
+def written(grammar: Any, notation: str, vocabulary: Vocabulary | None = None) -> Exported:
     """Return a grammar in another notation.
 
     Args:
-        grammar: the grammar; it has a text.
+        grammar: a `Grammar` (which imports this module).
         notation: ``"gbnf"``, ``"ebnf"``, ``"lark"`` or ``"regex"``.
         vocabulary: the vocabulary of the ids of control tokens; None: control tokens are written by name.
 
@@ -39,8 +30,8 @@ def written(grammar: Checked, notation: str, vocabulary: Vocabulary | None = Non
     return written_as_regex(rules) if notation == "regex" else written_as(notation, rules, special_of(vocabulary))
 
 
-def exported(grammar: Checked) -> ExportedRules:
-    """Return the rules of a grammar, from which every notation is written.
+def exported(grammar: Any) -> ExportedRules:
+    """Return the rules of a `Grammar`, from which every notation is written.
 
     Raises:
         ToolGrammarError: it has no text, or too many rules.

@@ -5,7 +5,7 @@ The parts are `Grammar` objects, which are taken apart by their makers and argum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,23 +44,15 @@ class Rule:
         return self._made[0]
 
 
-def bodies_of(reached: Iterable[Any]) -> dict[Rule, Any]:
-    """Return the body of each rule; rules with the same definition have one in common."""
-    bodies: dict[Rule, Any] = {}
-    for part in reached:
-        if part._key[0] == "rule" and part._rule not in bodies:
-            bodies[part._rule] = part._rule.body
-    return bodies
-
-
 def _parts(grammar: Any) -> list[Any]:
     """Return the grammars among the arguments that a grammar was made of."""
     flat = (value for item in grammar._key for value in (item if isinstance(item, tuple) else (item,)))
     return [value for value in flat if hasattr(value, "_key")]
 
 
-def reached_from(grammar: Any) -> list[Any]:
-    """Return a grammar and its parts, rules followed, in a fixed order; parts without rules are not taken apart.
+def reached_from(grammar: Any) -> tuple[list[Any], dict[Rule, Any]]:
+    """Return a grammar and its parts, rules followed, in a fixed order; and the body of each rule: rules with the same
+    definition have one in common. Parts without rules are not taken apart.
 
     Raises:
         GrammarError: a rule is not defined.
@@ -85,7 +77,7 @@ def reached_from(grammar: Any) -> list[Any]:
                 )
         elif part._has_rules:
             pending += reversed(_parts(part))
-    return list(reached.values())
+    return list(reached.values()), bodies
 
 
 def content_of(grammar: Any) -> tuple[Hashable, ...]:
@@ -93,7 +85,7 @@ def content_of(grammar: Any) -> tuple[Hashable, ...]:
 
     Raises as for `reached_from`.
     """
-    reached = reached_from(grammar)
+    reached, bodies = reached_from(grammar)
     numbers = {id(part): number for number, part in enumerate(reached)}
 
     def written(value: Any) -> Hashable:
@@ -103,7 +95,6 @@ def content_of(grammar: Any) -> tuple[Hashable, ...]:
             return tuple(map(written, value))
         return ("part", numbers[id(value)]) if getattr(value, "_has_rules", False) else value
 
-    bodies = bodies_of(reached)
     parts = [part for part in reached if part._has_rules]
     return (
         "rules",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..masks.promised import take
 from ..vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from ..masks import Constraint, Matcher
+    from ..masks import Matcher
 
 #: From this length on, in bytes, the shortest end is written.
 LENGTH = 400
@@ -36,24 +36,17 @@ for _table, _bytes, _weight in (
 _END = 8.0
 
 
-class Bindable(Protocol):
-    """A grammar (`grammar.Grammar`, which imports this module)."""
-
-    def bind(self, vocabulary: Vocabulary) -> Constraint:
-        """Return the grammar over the tokens of a vocabulary."""
-
-
 @cache
 def single_bytes() -> Vocabulary:
     """Return the vocabulary whose token ``b`` is the byte ``b``; token 256 ends a text."""
     return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 
 
-def random_text(grammar: Bindable, source: random.Random, length: int | None = None) -> str:
+def random_text(grammar: Any, source: random.Random, length: int | None = None) -> str:
     """Return a random text of a grammar; equal sources give equal texts.
 
     Args:
-        grammar: of texts without control tokens.
+        grammar: a `Grammar` of texts without control tokens (the class imports this module).
         source: of the randomness.
         length: from this length on, in bytes, the text ends as soon as it may; None: `LENGTH`.
 

@@ -121,7 +121,7 @@ class LiveValues:
     def _ask(self, values: Values, after: Sequence[str], call: dict[str, Any], place: Place) -> Answer:
         """Return the answer of a callable, which sees the arguments of the call, and those that are `given`."""
         seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
-        found, error = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
+        found, error = _run_within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
         if error is None:
             return replace(found, tool=place.tool)
         written = f"after {dump_json(call)}" if call else "without other arguments"
@@ -145,7 +145,7 @@ def _call(ask: Callable[..., Any], call: dict[str, Any]) -> Any:
     return ask() if takes_none else ask(dict(call))
 
 
-def _within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseException | None]:
+def _run_within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseException | None]:
     """Return the answer of a callable, awaited if it is an awaitable, and the error that it raised; a TimeoutError if
     it takes longer. An ordinary function then goes on in its thread, and its result is dropped.
 

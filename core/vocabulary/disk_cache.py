@@ -65,10 +65,8 @@ def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
     try:
         content = memoryview(path.read_bytes())
         arrays = _unpacked(content, key)
-    except OSError:
-        return None
-    except (ValueError, KeyError, TypeError, EOFError):
-        return None  # damaged: the caller computes the arrays again, and overwrites the file
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None  # absent or damaged: the caller computes the arrays again, and overwrites the file
     with contextlib.suppress(OSError):  # mark as used; the folder may be read-only
         os.utime(path)
     return arrays
