@@ -18,10 +18,12 @@ The contract:
   callables answered for this text, once; in a completion, where they are not known, of the room that is kept for them.
 - Every closed state has a completion. A node that ends a name (`unless_repeated`) forbids it if it is repeated; it is
   used only after names of a *roomy* language, in which every prefix has infinitely many continuations (`is_roomy`).
+  So is the node after the deciding member of an object (`DistinctObjects`), which may forbid some texts of its rest.
   A node of live values is where other continuations are left, or raises an error if there are none (`ALL`): so tokens
   that end at it are tested too. Other nodes forbid some continuations of the text, but never all.
-- A node that ends a name adds no states: only tokens that end a repeated name are tested. Other nodes add a state for
-  each set of earlier values, including those that the tokens of one mask would write.
+- A node that ends a name adds no states: only tokens that end a repeated name are tested. The node after a deciding
+  member adds one for each set of rivals: none for an object without rivals. Other nodes add a state for each set of
+  earlier values, including those that the tokens of one mask would write.
 """
 
 from __future__ import annotations

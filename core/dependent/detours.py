@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ..automaton.encoding import REFUSED
 from ..errors import REPORT, InternalError
 from ..json import SPACE, string_start
+from ..language.node_kinds import RIVALS
 from ..language.nodes import Nodes
 from .resolution import Resolution, States, Thread
 from .written import Written
@@ -60,6 +61,14 @@ class ThreadStates(States, Protocol):
         """Return a position decoded, its kind first."""
 
 
+class Plan(Protocol):
+    """A planned completion."""
+
+    @property
+    def length(self) -> int:
+        """Its length in bytes; a control token counts as 1."""
+
+
 class Completions(Protocol):
     """The part of `LazyAutomaton` that detours use."""
 
@@ -72,6 +81,9 @@ class Completions(Protocol):
 
     def fits(self, node: int, most: int) -> bool:
         """Return True if a node has a text of at most ``most`` bytes, as if dependent nodes forbade nothing."""
+
+    def plan(self, state: int) -> Plan:
+        """Return the shortest completion of a state, as if dependent nodes forbade nothing."""
 
     def within(self, state: int, most: int) -> int:
         """Return the state of the threads whose completions have at most ``most`` bytes, or `REFUSED`."""
@@ -104,6 +116,9 @@ class Detours:
         """
         source = self._source
         reached = self._through(state, data, left, before)
+        direct: int | None = None  # the state after ``data``, if rivals make the rest longer than planned
+        if reached != REFUSED and source.plan(reached).length > left and self._may_have_rivals(state, data):
+            direct, reached = reached, REFUSED
         if reached != REFUSED and not tried:
             return reached, data
         # The string that the node may forbid, and the state before it, without threads that are longer than planned.
@@ -120,9 +135,20 @@ class Detours:
         # Each refused string is a part of the text, which has fewer strings than bytes.
         for string in islice(tried[atoms], len(before) + len(data) + 1):
             reached = source.advance(here, string, before, data[:begin])
-            if reached != REFUSED:
-                return reached, data[:begin] + string
+            if reached == REFUSED or (direct is not None and source.plan(reached).length > left):
+                continue
+            if direct is not None and len(data) + source.plan(direct).length <= begin + len(string) + left:
+                return direct, data
+            return reached, data[:begin] + string
+        if direct is not None:
+            return direct, data
         raise InternalError("a state from which the text cannot be finished", hint=REPORT)
+
+    def _may_have_rivals(self, state: int, data: bytes) -> bool:
+        """Return True if ``data`` leads from a state to the end of a deciding member (see `DistinctObjects`)."""
+        automaton = self._source.automaton
+        opened = automaton.step(automaton.advance(state, data[:-1]), data[-1])
+        return any(self._source.nodes.args(node)[2] == RIVALS for node, _ in automaton.open_threads(opened))
 
     def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
         """Return the state of the threads that pass a dependent node; `REFUSED` if it forbids ``data``.

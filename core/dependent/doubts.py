@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..basics.recent_memo import RecentMemo
-from .written import Written
+from .distinct import DistinctObjects
+from .written import Endings, Written
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,9 +26,6 @@ _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
 #: Maximum number of sets of tokens that a vocabulary memoises by names.
 MAX_BY_NAME = 256
-
-#: See `Written.endings`.
-Endings = tuple[list[bytes], int, int, int]
 
 _NO_ENDINGS: tuple[list[Endings], bool] = [], False
 
@@ -108,14 +106,23 @@ class Doubts:
         named: the tokens that have a whole name and bytes after it; forbidden if the name is repeated.
         watched: some tokens end a name that was begun before them; forbidden if they begin with one of
             `Written.endings`.
+        deciding: some tokens end the deciding member of an object; perhaps forbidden if they begin with one of the
+            `endings` of one of these.
     """
 
-    __slots__ = ("_by_name", "_closers", "named", "unsure", "watched")
+    __slots__ = ("_by_name", "_closers", "deciding", "named", "unsure", "watched")
 
-    def __init__(self, unsure: tuple[int, ...], named: tuple[int, ...], watched: bool) -> None:
+    def __init__(
+        self,
+        unsure: tuple[int, ...],
+        named: tuple[int, ...],
+        watched: bool,
+        deciding: tuple[DistinctObjects, ...] = (),
+    ) -> None:
         self.unsure = unsure
         self.named = named
         self.watched = watched
+        self.deciding = deciding
         self._by_name: dict[bytes, list[int]] | None = None
         self._closers: list[int] | None = None
 
@@ -128,6 +135,9 @@ class Doubts:
             names: the tokens of the vocabulary.
         """
         endings, is_partial = before.endings() if self.watched else _NO_ENDINGS
+        for node in self.deciding:
+            more, partial = node.endings(before)
+            endings, is_partial = endings + more, is_partial or partial
         if not (endings or is_partial or self.unsure or self.named):
             return []
         forbidden: list[int] = []

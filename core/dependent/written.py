@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from ..json import json_bytes, string_start
@@ -43,6 +43,10 @@ _FEW = cython.declare(cython.int, 8)
 
 #: By byte: 1 if it may stand in a JSON value outside of strings and is neither a bracket nor punctuation.
 _IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
+
+
+#: Endings of some strings, which repeat others (see `Written.endings`).
+Endings = tuple[list[bytes], int, int, int]
 
 
 @cython.cfunc
@@ -89,12 +93,54 @@ def _spelled_any(name: str) -> bytes:
 
 @cython.cfunc
 @cython.exceptval(-2, check=False)
-def _may_begin_name(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
-    """Return True if the last byte before ``end``, white space aside, is an opening brace or a comma."""
+def _before_space(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return the index of the last byte before ``end`` that is no white space; -1: there is none."""
     at: cython.Py_ssize_t = end - 1
     while at >= 0 and (text[at] == 0x20 or text[at] == 0x09 or text[at] == 0x0A or text[at] == 0x0D):
         at -= 1
+    return at
+
+
+@cython.cfunc
+@cython.exceptval(-2, check=False)
+def _may_begin_name(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
+    """Return True if the last byte before ``end``, white space aside, is an opening brace or a comma."""
+    at: cython.Py_ssize_t = _before_space(text, end)
     return at >= 0 and (text[at] == 0x7B or text[at] == 0x2C)
+
+
+def endings_of(names: list, begun: bytes) -> list:
+    """Return the endings with which a begun string becomes one of some strings (see `Written.endings`).
+
+    Args:
+        names: the strings as `json.dumps` writes them, sorted.
+        begun: the beginning of the string, with its quote; without escapes. Empty: it is not begun.
+    """
+    if not begun:
+        return [(names, 0, len(names), 0)] if names else []
+    low: cython.Py_ssize_t = bisect_left(names, begun)
+    if low == len(names) or not cython.cast(bytes, names[low]).startswith(begun):
+        return []
+    return [(names, low, bisect_left(names, begun + b"\xff", low), len(begun))]
+
+
+def endings_after_escape(names: Iterable[str], begun: bytes) -> tuple[list, bool]:
+    """Return the endings with which a begun string with escapes becomes one of some strings, and True if it ends within
+    an escape, so that there may be others (see `Written.endings`).
+
+    Args:
+        names: the strings, decoded.
+        begun: the beginning of the string, with its quote.
+    """
+    whole = _WHOLE.match(begun)
+    beginning = None if whole is None else _decoded(whole.group() + b'"')
+    if whole is None or beginning is None:  # perhaps not a prefix of a string
+        return [], True
+    same: list = [name for name in names if name.startswith(beginning)]
+    if whole.end() < len(begun):
+        return [], bool(same)
+    spelled: list = sorted({_spelled(name[len(beginning) :])[1:] for name in same})
+    return endings_of(spelled, b""), False
 
 
 @cython.cclass
@@ -109,6 +155,7 @@ class Bracket:
         spelled: the same as `json.dumps` writes them, sorted; of the first `sorted` of them.
         commas: the indices of its commas before `at`.
         items: a prefix of the items of an array, as written.
+        memo: what others derive from the text before `at`.
     """
 
     at: cython.Py_ssize_t
@@ -119,6 +166,7 @@ class Bracket:
     sorted: cython.Py_ssize_t
     commas: list
     items: list
+    memo: dict
 
     def __init__(self, opening: cython.Py_ssize_t):
         self.opening = opening
@@ -129,6 +177,7 @@ class Bracket:
         self.sorted = 0
         self.commas = []
         self.items = []
+        self.memo = {}
 
     @cython.cfunc
     def add(self, names: list) -> object:
@@ -410,25 +459,79 @@ class Written:
     def items(self) -> list[bytes]:
         """Return the items of the innermost open array as written. The text ends after an item, or at a point where the
         next one may begin."""
-        text: bytearray = self._data
-        commas: list = self._look_back(len(text))[1]
+        commas: list = self._look_back(len(self._data))[1]
         bracket: Bracket = self._bracket
         found: list = []
         begin: cython.Py_ssize_t = 0
         if bracket is not None:
             begin = bracket.at
-            count: cython.Py_ssize_t = len(bracket.items)
-            while count < len(bracket.commas):
-                start: cython.Py_ssize_t = (bracket.commas[count - 1] if count else bracket.opening) + 1
-                bracket.items.append(bytes(text[start : bracket.commas[count]]).strip())
-                count += 1
-            found = bracket.items[:]
-        for comma in commas:
-            found.append(bytes(text[begin:comma]).strip())
-            begin = comma + 1
-        last: bytes = bytes(text[begin:]).strip()
+            found = self._final_items(bracket)[:]
+        found += self._divided(begin, commas)
+        last: bytes = bytes(self._data[commas[len(commas) - 1] + 1 if commas else begin :]).strip()
         if last:
             found.append(last)
+        return found
+
+    def string_start(self, end: cython.Py_ssize_t) -> int:
+        """Return the index of the nearest quote before an index that is not escaped (see `string_start` of `json`); -1
+        if there is none."""
+        return _string_start(self._data, end)
+
+    def text_from(self, start: cython.Py_ssize_t) -> bytes:
+        """Return the text from an index on."""
+        return bytes(self._data[start:])
+
+    def member_at(self, start: cython.Py_ssize_t) -> tuple[str, int, bytes] | None:
+        """Return the member whose value begins at an index, or may begin there: its name, the index of the brace of its
+        object, and the object's text before the name. None: no value of a member begins there."""
+        text: bytearray = self._data
+        at: cython.Py_ssize_t = _before_space(text, start)
+        if at < 0 or text[at] != 0x3A:  # :
+            return None
+        at = _before_space(text, at)
+        if at < 0 or text[at] != 0x22:
+            return None
+        begin: cython.Py_ssize_t = _string_start(text, at)
+        name = None if begin < 0 else _decoded(bytes(text[begin : at + 1]))
+        if name is None:
+            return None
+        self._look_back(begin)
+        bracket: Bracket = self._bracket
+        if bracket is None or text[bracket.opening] != 0x7B:
+            return None
+        return name, bracket.opening, bytes(text[bracket.opening : begin])
+
+    def items_before(self, end: cython.Py_ssize_t) -> tuple[dict, list[bytes], list[bytes]] | None:
+        """Return the items before an index in the innermost array that is open there. None: an object is open there, or
+        nothing.
+
+        Returns:
+            memo: a dict for what the caller derives from the final items; it lives as long as they are unchanged.
+            final: the items, as written, up to the last comma that is not tentative; not to be changed.
+            tentative: those after it.
+        """
+        commas: list = self._look_back(end)[1]
+        bracket: Bracket = self._bracket
+        if bracket is None or self._data[bracket.opening] != 0x5B:
+            return None
+        return bracket.memo, self._final_items(bracket), self._divided(bracket.at, commas)
+
+    @cython.cfunc
+    def _final_items(self, bracket: Bracket) -> list:
+        """Return the items of an array, as written, as far as it is read; the list of the bracket itself."""
+        count: cython.Py_ssize_t = len(bracket.items)
+        if count < len(bracket.commas):
+            start: cython.Py_ssize_t = bracket.commas[count - 1] if count else bracket.opening
+            bracket.items += self._divided(start + 1, bracket.commas[count:])
+        return bracket.items
+
+    @cython.cfunc
+    def _divided(self, begin: cython.Py_ssize_t, commas: list) -> list:
+        """Return the text from an index to each of some commas: what is between them, without white space around."""
+        found: list = []
+        for comma in commas:
+            found.append(bytes(self._data[begin:comma]).strip())
+            begin = comma + 1
         return found
 
     def endings(self) -> tuple[list[tuple[list[bytes], int, int, int]], bool]:
@@ -453,24 +556,13 @@ class Written:
         known: _Names = self._names_at(start)
         if not known.count and not known.others:
             return found, False
-        written: bytes = bytes(text[start:])
+        begun: bytes = bytes(text[start:])
         if text.find(0x5C, start) < 0:
             for names in known.lists():
-                low: cython.Py_ssize_t = bisect_left(names, written)
-                if low < len(names) and cython.cast(bytes, names[low]).startswith(written):
-                    found.append((names, low, bisect_left(names, written + b"\xff", low), len(written)))
+                found += endings_of(names, begun)
             return found, False
-        whole = _WHOLE.match(written)
-        beginning = None if whole is None else _decoded(whole.group() + b'"')
-        if whole is None or beginning is None:  # perhaps not a prefix of a string
-            return found, True
-        same: list = [name for name in known.all() if name.startswith(beginning)]
-        if whole.end() < len(written):
-            return found, bool(same)
-        if same:
-            names = sorted({_spelled(name[len(beginning) :])[1:] for name in same})
-            found.append((names, 0, len(names), 0))
-        return found, False
+        others, is_partial = endings_after_escape(known.all(), begun)
+        return found + others, is_partial
 
     def spelled_names(self, among: Collection[bytes]) -> list[bytes]:
         """Return those of some names that the next name must not repeat, as `json.dumps` writes them: the names of the

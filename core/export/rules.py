@@ -21,6 +21,7 @@ from ..language.node_kinds import (
     LITERAL,
     REPEAT,
     REPEATED_NAMES,
+    RIVALS,
     SEQ,
     SOME,
     SPECIAL,
@@ -511,6 +512,7 @@ class _Exporter:
 _FORBIDDEN = {
     SOME: "that items or names differ from those before",
     REPEATED_NAMES: "that a name occurs only once in an object",
+    RIVALS: "that items or names differ from those before",
     ALL: "the values that callables give (x-values)",
 }
 _TOO_LARGE = f"conditions on a number or string that need more than {MAX_STATES:,} states"

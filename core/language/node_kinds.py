@@ -68,5 +68,5 @@ UNASKED = -2
 EMPTY, EPSILON = 0, 1
 
 #: Continuations that a dependent node may forbid: some, but never all; one that repeats the name (or the string in an
-#: array) just written; all.
-SOME, REPEATED_NAMES, ALL = 0, 1, 2
+#: array) just written; all; some or all after a string that an earlier item has in the same member (`DistinctObjects`).
+SOME, REPEATED_NAMES, ALL, RIVALS = 0, 1, 2, 3

@@ -556,7 +556,8 @@ class NodeStore:
             static: a node whose language includes all languages that ``resolve`` may return.
             resolve: a pure function of the text; for `ALL` with a method ``planned``, which returns the node from which
                 completions are planned.
-            forbids: which continuations it may forbid: `SOME`, `REPEATED_NAMES` or `ALL` of `node_kinds`.
+            forbids: which continuations it may forbid: one of `SOME`, `REPEATED_NAMES`, `ALL` and `RIVALS` of
+                `node_kinds`; for `RIVALS` it is a `DistinctObjects`.
         """
         self._check(static)
         found = self._places.get(key)

@@ -176,16 +176,17 @@ class Masks:
             self.ids[self.id_count + i] = walk.out[i]
         self.id_count += mask.count
         mask.size = 150 + 6 * mask.count
-        mask.is_settled = not (walk.watched or walk.unsure or walk.named)
+        mask.is_settled = not (walk.watched or walk.unsure or walk.named or walk.deciding)
         mask.doubts = NO_DOUBTS
         mask.is_joined, mask.tick = False, 0
         mask.is_scattered = self._is_scattered(mask)
-        if not mask.is_settled and not walk.unsure and not walk.named:
+        if not mask.is_settled and not walk.unsure and not walk.named and not walk.deciding:
             mask.doubts = WATCHED_ALONE
         elif not mask.is_settled:
             mask.doubts = len(self.doubts)
             named = tuple(sorted(walk.named - walk.unsure))
-            self.doubts.append(Doubts(tuple(sorted(walk.unsure)), named, bool(walk.watched)))
+            deciding = tuple(dict.fromkeys(walk.deciding))
+            self.doubts.append(Doubts(tuple(sorted(walk.unsure)), named, bool(walk.watched), deciding))
             mask.size += 200 + 40 * (len(walk.unsure) + len(walk.named))
         return mask
 

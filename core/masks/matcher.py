@@ -47,7 +47,7 @@ else:
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..dependent.doubts import Endings
+    from ..dependent.written import Endings
     from .token_costs import Costs, TokenCosts
 
 #: Maximum length of the result of `Matcher.forced_bytes`.

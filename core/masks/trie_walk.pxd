@@ -22,6 +22,7 @@ cdef class TrieWalk:
     cdef set unsure
     cdef set named
     cdef bint watched
+    cdef list deciding
     # the work list, five numbers an entry (see `_push`), and its length in numbers
     cdef long long* todo
     cdef int todo_count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from ..language.node_kinds import ALL, REPEATED_NAMES
+from ..language.node_kinds import ALL, REPEATED_NAMES, RIVALS
 
 try:
     import cython
@@ -38,13 +38,15 @@ _FEW_WORDS = cython.declare(cython.int, 8)
 #: What a dependent node adds to ``crossed`` while the walk is beyond its end. The text may forbid a token that goes
 #: beyond such a node, so from `_NOTED` on, each token is recorded (``unsure`` or ``named``). A name that was begun
 #: before the token adds only `_COVERED`: if nothing else was crossed, the tokens that complete a repeated name are
-#: found from the text instead (`Doubts.watched`), and need no record.
+#: found from the text instead (`Doubts.watched`), and need no record; so are those that give a member the string of a
+#: rival (`Doubts.deciding`).
 _COVERED = cython.declare(cython.int, 1)
 _NOTED = cython.declare(cython.int, 2)
 
 #: See `node_kinds`.
 _REPEATED_NAMES = cython.declare(cython.int, REPEATED_NAMES)
 _ALL = cython.declare(cython.int, ALL)
+_RIVALS = cython.declare(cython.int, RIVALS)
 
 
 @cython.cclass
@@ -69,6 +71,7 @@ class TrieWalk:
         self.todo_room, self.todo = 64 * _ENTRY, longs(64 * _ENTRY)
         self.unsure = set()
         self.named = set()
+        self.deciding = []
         self.statics = {}
         self.visited = 0
         self.todo_count = 0
@@ -86,6 +89,8 @@ class TrieWalk:
         self.todo_count = 0  # not empty after an error
         if self.unsure or self.named:
             self.unsure, self.named = set(), set()
+        if self.deciding:
+            self.deciding = []
         self.watched = False
         self.crossed = 0
         self.unnamed = 0
@@ -271,7 +276,7 @@ class TrieWalk:
         """
         i: cython.int
         names_only: cython.bint = forbids == _REPEATED_NAMES
-        if self.crossed > 0 or forbids == _ALL or (names_only and whole):
+        if self.crossed > 0 or forbids == _ALL or (whole and (names_only or forbids == _RIVALS)):
             for i in range(self.trie.first[node], self.trie.first[node + 1]):
                 (self.named if names_only and not self.unnamed else self.unsure).add(self.trie.order[i])
         return None
@@ -428,10 +433,13 @@ class TrieWalk:
                 self._doubt(token_set.parts[i], forbids, False)
         weight: cython.int = _NOTED
         unnamed: cython.int = 1
-        if forbids == _REPEATED_NAMES:
+        if forbids == _REPEATED_NAMES or forbids == _RIVALS:
             weight = _COVERED
             unnamed = 0
-            self.watched = True
+            if forbids == _REPEATED_NAMES:
+                self.watched = True
+            else:
+                self.deciding.append(self.automaton.nodes.args(atom & encoding.PAYLOAD)[1])
         self.crossed += weight
         self.unnamed += unnamed
         self.cross_set(token_set, static)

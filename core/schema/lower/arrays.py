@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
@@ -36,8 +36,32 @@ _FEW = 12
 
 _NONE: frozenset[str] = frozenset()
 
-#: By goal of items, its strings, and True if it has other values.
-_ItemStrings = dict[Goal, tuple[int, bool]]
+#: By the first byte of a value: its JSON type, of those that can be compared when they are written.
+_COMPARED = {b'"': "string", b"{": "object"}
+
+
+class _Compared(NamedTuple):
+    """The values of a goal of items that are compared with earlier items when they are written, not where they begin.
+
+    Attributes:
+        node: their texts, without those that are equal to an item before.
+        has_others: the goal has other values.
+    """
+
+    node: int
+    has_others: bool
+
+
+class _ComparedItems(NamedTuple):
+    """The items of an array that are compared when they are written.
+
+    Attributes:
+        types: their JSON types.
+        of: by goal of items.
+    """
+
+    types: frozenset[str]
+    of: dict[Goal, _Compared]
 
 
 class _ArrayPlan:
@@ -59,8 +83,8 @@ class _ArrayPlan:
         late_items: by position and written items: the node of the next item and the rest, if ``late`` is set.
         told: with ``uniqueItems``, the values of items if they are few enough for a state for each set of earlier ones,
             else (None,); None: not computed yet.
-        strings: if every string item can be checked at its end (see `ArrayLowering`): the strings of each goal of
-            items, and True if the goal has other values. None: some cannot; empty: not computed yet.
+        compared: the items that are compared when they are written (see `ArrayLowering`); None: there are none; empty:
+            not computed yet.
     """
 
     def __init__(self, arrays: Arrays, checked: bool, located: Located | None) -> None:
@@ -70,7 +94,7 @@ class _ArrayPlan:
         self.is_counting = bool(arrays.contains) and not arrays.unique and not fixed_positions(arrays)
         self.awaited: set[int] = set()
         self.goals: dict[int, Goal] = {}
-        self.strings: _ItemStrings | None = {} if checked else None
+        self.compared: _ComparedItems | None = _ComparedItems(_NONE, {}) if checked else None
         self.limit: int | None = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
@@ -128,6 +152,8 @@ class ArrayLowering:
       written values are read from the text, by a dependent node after each item.
     - Strings are compared at their end only (`unless_repeated`), if the strings of every goal of items are *roomy*:
       after any written items, every begun string can be finished. Then no state depends on strings.
+    - Objects are compared after a member that such strings are the values of (`DistinctObjects`), if those of every
+      goal have one.
     - If all items have the same goal, with infinitely many values, the dependent node is before each item instead of
       after it (`_ArrayPlan.late`). Another item may always begin, so tokens that end an item and continue to the next
       comma do not depend on the text.
@@ -300,15 +326,15 @@ class ArrayLowering:
         if told is not None and state.written is not None and not state.excluded:
             ways = [(one, self._with(state, state.written | {one})) for one in sorted(told - state.written)]
             return lowering.filter_values(goal, ways)
-        strings = self._strings(plan)
-        if strings is not None:
-            text, has_others = strings[goal]
-            late = has_others and self._is_late(plan)
+        compared = self._compared(plan)
+        if compared is not None:
+            values = compared.of[goal]
+            late = values.has_others and self._is_late(plan)
             after = self._rest(_ItemsState(self, plan, state.count + 1, counted, None if late else state.written))
-            checked = nodes.sequence([text, unless_repeated(nodes), after])
-            if not has_others:
+            checked = nodes.seq(values.node, after)
+            if not values.has_others:
                 return checked
-            others = lowering.without(goal, written, strings=False)
+            others = lowering.without(goal, written, compared.types)
             return nodes.alt([checked, nodes.seq(others, self._after(state, None, counted, _NONE))])
         alone = set(heads)
         classes: dict[str, int] = {}
@@ -392,13 +418,14 @@ class ArrayLowering:
         return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
     def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
-        """Return the items of the innermost open array, but for strings that are compared at their end."""
+        """Return the items of the innermost open array, but for those that are compared when they are written."""
         syntax = self.lowering.syntax
-        if syntax is not None:  # strings are never compared at their end
+        if syntax is not None:  # no items are
             return frozenset({value_key(item) for item in syntax.items_before(before.text())})
         items = before.items()
         # The copy of a set has room for no more items. There is one for each item, so it counts.
-        return frozenset({_read(item) for item in items if plan.strings is None or item[:1] != b'"'})
+        types = _NONE if plan.compared is None else plan.compared.types
+        return frozenset({_read(item) for item in items if _COMPARED.get(item[:1]) not in types})
 
     def _is_late(self, plan: _ArrayPlan) -> bool:
         """Return `_ArrayPlan.late`, computed once."""
@@ -415,29 +442,51 @@ class ArrayLowering:
         goals = item_goals(self._merged, arrays)
         if len(goals) > 1:
             return False
-        strings = self._strings(plan)
-        if strings is not None:  # infinitely many
-            return any(has_others for _, has_others in strings.values())
+        compared = self._compared(plan)
+        if compared is not None:  # infinitely many
+            return any(values.has_others for values in compared.of.values())
         return self.lowering.is_endless(goals[0])
 
-    def _strings(self, plan: _ArrayPlan) -> _ItemStrings | None:
-        """Return `_ArrayPlan.strings`, computed once."""
-        if plan.strings == {}:
-            plan.strings = None if plan.few else self._roomy_strings(plan.arrays)
-        return plan.strings
+    def _compared(self, plan: _ArrayPlan) -> _ComparedItems | None:
+        """Return `_ArrayPlan.compared`, computed once."""
+        if plan.compared is not None and not plan.compared.of:
+            plan.compared = None if plan.few else self._compared_items(item_goals(self._merged, plan.arrays))
+        return plan.compared
 
-    def _roomy_strings(self, arrays: Arrays) -> _ItemStrings | None:
-        """Return the strings of each goal of items if all are roomy, and True if the goal has other values; else
-        None."""
-        lowering, terms = self.lowering, self.nodes.terms
-        strings: _ItemStrings = {}
-        for goal in item_goals(self._merged, arrays):
-            term = lowering.strings(goal)
-            is_empty = terms.is_empty(term)
-            if not is_empty and not is_roomy(terms, term):
-                return None
-            strings[goal] = lowering.string(term), is_empty or lowering.has_more_than_strings(goal)
-        return strings if any(text != self.nodes.EMPTY for text, _ in strings.values()) else None
+    def _compared_items(self, goals: tuple[Goal, ...]) -> _ComparedItems | None:
+        """Return the items of an array that can be compared when they are written; None if there are none.
+
+        Args:
+            goals: the goals of all of its items.
+        """
+        nodes, lowering = self.nodes, self.lowering
+        strings = [self._distinct_strings(goal) for goal in goals]
+        objects = [lowering.distinct_objects(goal) for goal in goals]
+        types: set[str] = set()
+        found = [nodes.EMPTY] * len(goals)
+        for kind, parts in (("string", strings), ("object", objects)):
+            known = [part for part in parts if part is not None]
+            if len(known) == len(goals) and any(part != nodes.EMPTY for part in known):
+                types.add(kind)
+                found = [nodes.alt(pair) for pair in zip(found, known, strict=True)]
+        if not types:
+            return None
+        compared = {
+            goal: _Compared(node, node == nodes.EMPTY or lowering.has_more_than(frozenset(types), goal))
+            for goal, node in zip(goals, found, strict=True)
+        }
+        return _ComparedItems(frozenset(types), compared)
+
+    def _distinct_strings(self, goal: Goal) -> int | None:
+        """Return the strings of a goal, without those that are equal to an item before; None if the language of the
+        strings is not roomy."""
+        nodes = self.nodes
+        term = self.lowering.strings(goal)
+        if nodes.terms.is_empty(term):
+            return nodes.EMPTY
+        if not is_roomy(nodes.terms, term):
+            return None
+        return nodes.seq(self.lowering.string(term), unless_repeated(nodes))
 
     # -- whether enough values are left ------------------------------------------------------------------------
 

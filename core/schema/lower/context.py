@@ -119,9 +119,12 @@ class GoalNodes(Protocol):
     def branch(self, branch: Conjunction) -> int:
         """Return the texts of one alternative."""
 
-    def without(self, goal: Goal, excluded: frozenset[str], *, strings: bool = True) -> int:
-        """Return the texts of a goal, but for some values (by their keys), and for all strings if ``strings`` is
-        False."""
+    def without(self, goal: Goal, excluded: frozenset[str], types: frozenset[str] = frozenset()) -> int:
+        """Return the texts of a goal, but for some values (by their keys), and for all values of some JSON types."""
+
+    def distinct_objects(self, goal: Goal) -> int | None:
+        """Return the objects of a goal, as items of an array, without those that are equal to an item before; None if
+        that is not possible without a state for each list of items (see `DistinctObjects`)."""
 
     def filter_values(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
         """Return the texts of the values that satisfy a goal, each with its continuation.
@@ -150,8 +153,8 @@ class GoalNodes(Protocol):
     def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
         """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
 
-    def has_more_than_strings(self, goal: Goal) -> bool:
-        """Return True if an alternative of a goal has values that are no strings."""
+    def has_more_than(self, types: frozenset[str], goal: Goal) -> bool:
+        """Return True if an alternative of a goal has values of other JSON types than some."""
 
     # -- terms ------------------------------------------------------------------------------------------------
 

@@ -460,23 +460,23 @@ class Lowering(ScalarLowering):
 
     # -- values that differ from others ------------------------------------------------------------------------
 
-    def without(self, goal: Goal, excluded: frozenset[str], *, strings: bool = True) -> int:
-        """Return the values of a goal without some values (``strings``: False: without strings at all).
+    def without(self, goal: Goal, excluded: frozenset[str], types: frozenset[str] = frozenset()) -> int:
+        """Return the values of a goal without some values, and without all values of some JSON types.
 
         Different numbers are different doubles, so that readers of doubles see different values too.
 
         Args:
             goal: the goal.
             excluded: the keys of the values that are left out (see `value_key`).
+            types: the types that are left out.
         """
-        if not excluded and strings:
+        if not excluded and not types:
             return self.value(goal)
-        key = ("without", self.number, goal, excluded, strings)
-        return self.nodes.lazy(key, lambda: self._without(goal, excluded, strings))
+        key = ("without", self.number, goal, excluded, types)
+        return self.nodes.lazy(key, lambda: self._without(goal, excluded, types))
 
-    def _without(self, goal: Goal, excluded: frozenset[str], strings: bool) -> int:
-        """Return the values of a goal except those with the keys ``excluded`` (see `value_key`), and except strings if
-        not ``strings``."""
+    def _without(self, goal: Goal, excluded: frozenset[str], types: frozenset[str]) -> int:
+        """Return the result of `without`, expanded."""
         compounds = {
             kind: frozenset(text for text in excluded if text[0] == opening)
             for kind, opening in (("array", "["), ("object", "{"))
@@ -487,28 +487,44 @@ class Lowering(ScalarLowering):
         for branch in self.branches(goal):
             if branch.values is not None:
                 new = [value for value in self.allowed(branch) if value_key(value) not in excluded]
-                new = new if strings else [value for value in new if type(value) is not str]
+                new = [value for value in new if type_of(value) not in types]
                 parts.append(self.listed(new, branch.numbers.integer))
                 continue
-            if "object" in branch.types:
+            kept = branch.types - types
+            if "object" in kept:
                 parts.append(self.objects.node(branch.objects, compounds["object"]))
-            if "array" in branch.types:
+            if "array" in kept:
                 parts.append(self.arrays.node(branch.arrays, compounds["array"]))
-            types = branch.types & _SCALARS if strings else branch.types & _SCALARS - {"string"}
-            if types:
+            scalar_types = kept & _SCALARS
+            if scalar_types:
                 numbers = replace(branch.numbers, exact=True) if excluded else branch.numbers
                 not_values = branch.not_values + scalars
-                parts.append(self._scalars(replace(branch, types=types, not_values=not_values, numbers=numbers)))
+                parts.append(self._scalars(replace(branch, types=scalar_types, not_values=not_values, numbers=numbers)))
         return self.nodes.alt(parts)
 
-    def has_more_than_strings(self, goal: Goal) -> bool:
-        """Return True if an alternative of a goal has values that are no strings."""
+    def has_more_than(self, types: frozenset[str], goal: Goal) -> bool:
+        """Return True if an alternative of a goal has values of other JSON types than some."""
         return any(
-            branch.types != {"string"}
+            not branch.types <= types
             if branch.values is None
-            else not all(type(value) is str for value in branch.values)
+            else any(type_of(value) not in types for value in branch.values)
             for branch in self.branches(goal)
         )
+
+    def distinct_objects(self, goal: Goal) -> int | None:
+        """Return the objects of a goal, as items of an array, without those that are equal to an item before; None if
+        some of them have no deciding member (see `DistinctObjects`)."""
+        parts: list[int] = []
+        for branch in self.branches(goal):
+            if branch.values is not None:
+                if any(type(value) is dict for value in branch.values):
+                    return None
+            elif "object" in branch.types:
+                node = self.objects.distinct(branch.objects)
+                if node is None:
+                    return None
+                parts.append(node)
+        return self.nodes.alt(parts)
 
     def filter_values(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
         """Return the texts of the values that satisfy a goal, each with its continuation."""

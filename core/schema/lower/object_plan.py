@@ -90,12 +90,15 @@ class ObjectPlan:
         marks: for each member, the marks of its live values; None: not computed yet.
         answered: the rest of the object from the name of a member with live values on, by the member, the state and
             the texts of the answers.
+        deciding: the number of the member after which an object is compared with the items before it (see
+            `DistinctObjects`); None: it is not.
         endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
             None until it is asked.
     """
 
-    def __init__(self, shape: ObjectShape, located: Located | None) -> None:
+    def __init__(self, shape: ObjectShape, located: Located | None, deciding: int | None = None) -> None:
         self.located = located
+        self.deciding = deciding
         members = shape.members
         size = len(members)
         self.members = members

@@ -8,12 +8,14 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
+from ...dependent.distinct import DistinctObjects
 from ...dependent.live import Answer, no_values, unbound
+from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
-from ...errors import LiveValuesError, Place
+from ...errors import LimitError, LiveValuesError, Place, SchemaError
 from ...json import value_key, value_of_key
-from ...language.node_kinds import ALL, LITERAL, RESERVED
+from ...language.node_kinds import ALL, LITERAL, RESERVED, RIVALS
 from ...language.reading_marks import CLOSED, ENTERED, NAMED, OPENED, VALUE
 from ..normal.conjunction import Goal, Objects
 from ..read.live import require_schema, with_answers
@@ -50,6 +52,7 @@ class ObjectLowering(ObjectWitnesses):
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None = None) -> None:
         ObjectWitnesses.__init__(self, lowering, merged, members)
         self._plans: dict[Objects, ObjectPlan] = {}
+        self._distinct: dict[Objects, int | None] = {}
         self._schemas: WeakValueDictionary[str, _Schema] = WeakValueDictionary()  # of answers, while nodes need them
         nodes = self.nodes
         fixed = self._is_fixed
@@ -84,6 +87,46 @@ class ObjectLowering(ObjectWitnesses):
         if plan is None:
             plan = self._plans[objects] = ObjectPlan(self.shape(objects), self.lowering.here)
         return plan
+
+    def distinct(self, objects: Objects) -> int | None:
+        """Return the node of the objects that satisfy a conjunction, as items of an array, without those that are equal
+        to an item before; None if they have no deciding member (see `DistinctObjects`)."""
+        if objects not in self._distinct:
+            self._distinct[objects] = self._without_repeated(objects)
+        return self._distinct[objects]
+
+    def _without_repeated(self, objects: Objects) -> int | None:
+        """Return the result of `distinct`, computed."""
+        plan = self.plan(objects)
+        is_usual = self._direct and not (self.any_order or self.lowering.is_live or self.lowering.is_marked)
+        if not is_usual or not plan.plain:
+            return None
+        for number in reversed(range(plan.size)):
+            if plan.required >> number & 1 and self._is_deciding(plan.goal(number)):
+                plan = ObjectPlan(self.shape(objects), self.lowering.here, number)
+                return self.opened(self._rest(plan, _start(plan)))
+        return None
+
+    def _is_deciding(self, goal: Goal) -> bool:
+        """Return True if the values of a goal are strings of a roomy language."""
+        lowering = self.lowering
+        try:
+            for branch in lowering.branches(goal):
+                if branch.values is not None or branch.types != {"string"} or lowering.string_parts(branch)[0]:
+                    return False
+            return is_roomy(self.nodes.terms, lowering.strings(goal))
+        except (LimitError, SchemaError):  # reported where a text reaches the member
+            return False
+
+    def _after_deciding(self, plan: ObjectPlan, number: int, rest: int) -> int:
+        """Return the rest of an object after its deciding member, by the number of that; ``rest``: the same if the
+        object has no rivals."""
+
+        def following(rivals: frozenset[str], names: frozenset[str]) -> int:
+            return self.after_member(plan, MembersState(number + 1, excluded=rivals, names=names))
+
+        resolve = DistinctObjects(plan.names[:number], plan.names[number], following)
+        return self.nodes.dynamic(("after deciding", plan), rest, resolve, RIVALS)
 
     # -- states ------------------------------------------------------------------------------------------------
 
@@ -478,6 +521,8 @@ class ObjectLowering(ObjectWitnesses):
             name = plan.names[number]
         if plan.plain and not state.excluded:
             rest = self.after_member(plan, MembersState(at, start=start))
+            if number == plan.deciding:
+                rest = self._after_deciding(plan, number, rest)
             return nodes.seq(self._ruled(rule, number), rest)
         barred, spared = state.barred, 0
         if plan.bars and number >= 0:

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from toolgrammar.core.dependent.doubts import MAX_BY_NAME, Doubts, Endings, NameTokens
-from toolgrammar.core.dependent.written import Written
+from toolgrammar.core.dependent.doubts import MAX_BY_NAME, Doubts, NameTokens
+from toolgrammar.core.dependent.written import Endings, Written
 
 TOKENS = [b'"', b'a"', b'b"', b'"a"', b'"b": 1, "', b'u0061"', b'\\u0061"', b'"}, "a"', b'"b": 1, "c": 2, "', b"x"]
 NAMES = NameTokens(TOKENS, np.array([token for token, data in enumerate(TOKENS) if b'"' in data], dtype=np.int64))
