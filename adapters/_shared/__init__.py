@@ -34,14 +34,21 @@ from toolgrammar.core.conversation import (
 )
 
 from .answers import (
+    PROBABILITIES as PROBABILITIES,
     Collector as Collector,
+    TextTokens as TextTokens,
     cut_places as cut_places,
     executable_text as executable_text,
+    extension_field as extension_field,
     forced_share as forced_share,
+    probability_params as probability_params,
     problem as problem,
+    reported_fields as reported_fields,
     require_ended as require_ended,
     require_executable as require_executable,
     require_whole as require_whole,
+    text_tokens as text_tokens,
+    vocabulary_of as vocabulary_of,
 )
 from .engines import (
     require_no_policy as require_no_policy,
@@ -49,14 +56,8 @@ from .engines import (
     schemas_in as schemas_in,
     settled as settled,
 )
-from .errors import (
-    REQUEST_ERRORS as REQUEST_ERRORS,
-    ErrorTable as ErrorTable,
-    missing as missing,
-    translated as translated,
-)
+from .errors import REQUEST_ERRORS as REQUEST_ERRORS, missing as missing, translated as translated
 from .loaded_model import (
-    MAX_TOOL_SETS as MAX_TOOL_SETS,
     LoadedModel as LoadedModel,
     count_text as count_text,
     count_tokens as count_tokens,
@@ -64,17 +65,9 @@ from .loaded_model import (
     require_storable as require_storable,
     thinks as thinks,
 )
-from .logprobs import (
-    PROBABILITIES as PROBABILITIES,
-    TextTokens as TextTokens,
-    extension_field as extension_field,
-    probability_params as probability_params,
-    reported_fields as reported_fields,
-    text_tokens as text_tokens,
-    vocabulary_of as vocabulary_of,
-)
 from .messages import (
     closed as closed,
+    content_of as content_of,
     is_free as is_free,
     openai_tool as openai_tool,
     role_of as role_of,
@@ -89,8 +82,7 @@ from .options import (
     Confirmed as Confirmed,
     generation_params as generation_params,
     loading_options as loading_options,
-    stop_strings as stop_strings,
     tool_choice as tool_choice,
 )
-from .request import Request as Request, Validators as Validators, validators_of as validators_of
+from .request import Request as Request, validators_of as validators_of
 from .settings import Settings as Settings

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
-from toolgrammar.core.conversation import ROLES, Role
+from toolgrammar.core.conversation import ROLES, Part, Role, TextPart
 from toolgrammar.core.errors import ModelError, SchemaError
 from toolgrammar.core.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
@@ -20,6 +20,12 @@ _ROLES: Mapping[str, Role] = {**ROLES, "human": "user", "ai": "assistant"}
 def role_of(name: str) -> Role:
     """Return the role that a framework calls ``name``; an unknown name is the user."""
     return _ROLES.get(name, "user")
+
+
+def content_of(parts: Sequence[Part], between: str = "") -> str | tuple[Part, ...]:
+    """Return parts as the content of a message: of texts alone one text, with ``between`` between them."""
+    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    return between.join(texts) if len(texts) == len(parts) else tuple(parts)
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Any
 
@@ -77,8 +77,6 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
         ModelError: an option is not known, or its value is wrong.
     """
     options = {name: value for name, value in given.items() if value is not None}
-    if "stop" in options:
-        options["stop"] = stop_strings(options["stop"])
     if isinstance(options.get("logit_bias"), Mapping):
         options["logit_bias"] = {
             int(token) if isinstance(token, str) and token.isdecimal() else token: bias
@@ -89,12 +87,13 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
             get_format(options["tool_format"])
         except ToolGrammarError as error:
             raise ModelError(f"tool_format is {options['tool_format']!r}", hint=error.hint) from None
-    if "thinking_markers" in options and isinstance(options["thinking_markers"], list):
+    if isinstance(options.get("thinking_markers"), list):
         options["thinking_markers"] = tuple(options["thinking_markers"])
     is_asked = isinstance(options.get("policy"), Confirmed)
     if is_asked:
         options["policy"] = options["policy"].policy
     params = resolve_params(None, options)
+    params = replace(params, stop=tuple(params.stop))
     if params.policy is not None and not is_asked:
         require_nobody(params.policy, "the framework")
     return params
@@ -131,15 +130,6 @@ def policies_of(policy: Any, keys: Collection[str] | Mapping[str, str]) -> dict[
     for each in policies.values():
         require_nobody(each, "a client of the server")
     return policies
-
-
-def stop_strings(stop: Any) -> tuple[str, ...]:
-    """Return stop strings as a tuple: None is none, one text is one.
-
-    Raises:
-        ModelError: it is neither a text nor a sequence of texts, or one of them is empty.
-    """
-    return tuple(resolve_params(None, {"stop": () if stop is None else stop}).stop)
 
 
 def tool_choice(given: Any, names: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -86,8 +86,7 @@ def _content(inputs: Iterable[Any], serializer: Any) -> str | tuple[Part, ...]:
             raise ModelError(
                 f"unsupported input {type(each).__name__}", hint="only text, data and images are supported"
             )
-    texts = [part.text for part in made if isinstance(part, TextPart)]
-    return "\n".join(texts) if len(texts) == len(made) else tuple(made)
+    return _shared.content_of(made, "\n")
 
 
 def response_of(generation: Generation, model: str, details: dict[str, Any]) -> theirs.ModelResponse:

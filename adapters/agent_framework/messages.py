@@ -135,10 +135,9 @@ def _to_message(message: FrameworkMessage) -> Message:
             reasoning += content.text or ""
         elif content.type == "function_call":
             calls.append(_shared.past_call(content.call_id, content.name or "", content.arguments))
-    text = "".join(part.text for part in parts if isinstance(part, TextPart))
     return Message(
         _shared.role_of(str(message.role)),
-        text if all(isinstance(part, TextPart) for part in parts) else tuple(parts),
+        _shared.content_of(parts),
         reasoning=reasoning or None,
         tool_calls=tuple(calls),
         name=message.author_name,

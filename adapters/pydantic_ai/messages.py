@@ -212,9 +212,7 @@ def _user(content: Any) -> Message:
         elif not isinstance(item, parts.CachePoint):
             kind = getattr(item, "media_type", None) or type(item).__name__
             raise ModelError(f"unsupported content {kind}", hint="only text and images are supported")
-    if all(isinstance(part, OurText) for part in made):
-        return Message("user", "\n".join(part.text for part in made if isinstance(part, OurText)))
-    return Message("user", tuple(made))
+    return Message("user", _shared.content_of(made, "\n"))
 
 
 def _answer(message: parts.ModelResponse) -> Message | None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.adapters import _shared
+from toolgrammar.adapters._shared.loaded_model import MAX_TOOL_SETS
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
@@ -166,7 +167,7 @@ def test_generation_params() -> None:
     """Options have one reading: None is not given, one stop string is one, token ids may be texts."""
     params = _shared.generation_params({"stop": "Observation:", "logit_bias": {"7": 1.0}, "seed": None})
     assert (params.stop, params.logit_bias, params.seed) == (("Observation:",), {7: 1.0}, None)
-    assert _shared.stop_strings(None) == ()
+    assert _shared.generation_params({"stop": None}).stop == ()
     for odd in ({"stop": [""]}, {"stop": 5}, {"tool_format": "nope"}, {"seed": -1}, {"temprature": 1}):
         with pytest.raises(ModelError, match=next(iter(odd))) as caught:
             _shared.generation_params(odd)
@@ -227,7 +228,7 @@ def test_another_model_of_one_server() -> None:
 def test_tool_sets_are_kept() -> None:
     """The same tools on the next turn are the same tool set; the number of those kept is bounded."""
     loaded = _shared.LoadedModel("embedded", {})
-    tools = [[_shared.openai_tool({"name": f"f{n}", "parameters": {}})] for n in range(_shared.MAX_TOOL_SETS + 1)]
+    tools = [[_shared.openai_tool({"name": f"f{n}", "parameters": {}})] for n in range(MAX_TOOL_SETS + 1)]
     first = loaded.tools(tools[0])
     assert loaded.tools(copy.deepcopy(tools[0])) is first
     for each in tools[1:]:

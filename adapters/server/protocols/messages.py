@@ -389,18 +389,12 @@ def _read_message(fields: Fields) -> list[Message]:
         elif block.kind == "tool_use":
             calls.append(_shared.past_call(block["id"], block["name"], block["input"]))
         elif block.kind == "tool_result":
-            result = _joined(_parts(block["content"]))
+            result = _shared.content_of(_parts(block["content"]), "\n")
             results.append(Message("tool", result, tool_call_id=block["tool_use_id"], is_error=block["is_error"]))
         elif block.kind == "thinking":
             reasoning += block["thinking"]
-    own = Message(role, _joined(parts), reasoning=reasoning or None, tool_calls=tuple(calls))
+    own = Message(role, _shared.content_of(parts, "\n"), reasoning=reasoning or None, tool_calls=tuple(calls))
     return results + ([own] if parts or calls or not results else [])
-
-
-def _joined(parts: list[Part]) -> str | tuple[Part, ...]:
-    if all(isinstance(part, TextPart) for part in parts):
-        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    return tuple(parts)
 
 
 # -- streams -------------------------------------------------------------------------------------------------------
