@@ -1,11 +1,10 @@
-"""Models for whole engines on a CPU, in the layout of Hugging Face: a small real one, and two of noise.
+"""Models for whole engines on a CPU, in the layout of Hugging Face: a small real one, and one of noise.
 
-    python -m benchmarks engines/engine_models smollm2|noise|thinking FOLDER
+    python -m benchmarks engines/engine_models smollm2|noise FOLDER
 
 - ``smollm2``: SmolLM2-135M-Instruct, its weights (float32) of the GGUF file that ``toolgrammar model pull smollm2``
   fetches, and a chat template that shows tools in the Hermes format, which its own does not.
 - ``noise``: a Llama of two layers with random weights, and the embedded model's 4,096 tokens.
-- ``thinking``: a Qwen3 likewise, with tokens for ``<think>`` and ``</think>``, for vLLM's reasoning parser ``qwen3``.
 """
 
 from __future__ import annotations
@@ -37,16 +36,11 @@ def smollm2(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def noise(folder: Path, *, thinks: bool = False) -> None:
-    """Write a model with random weights.
-
-    Args:
-        folder: where to.
-        thinks: a Qwen3 with tokens around its reasoning, rather than a Llama.
-    """
+def noise(folder: Path) -> None:
+    """Write a model with random weights."""
     import torch
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     from toolgrammar.core.models import load_model
     from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
@@ -61,8 +55,6 @@ def noise(folder: Path, *, thinks: bool = False) -> None:
     made = Tokenizer(models.BPE(vocab=tokens, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = decoders.ByteLevel()
-    if thinks:
-        made.add_tokens([AddedToken(name, special=False) for name in ("<think>", "</think>")])
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=f"<|{eos}|>")
     tokenizer.chat_template = PLAIN
     tokenizer.save_pretrained(folder)
@@ -78,13 +70,9 @@ def noise(folder: Path, *, thinks: bool = False) -> None:
         "eos_token_id": eos,
         "bos_token_id": eos,
     }
-    model = Qwen3ForCausalLM(Qwen3Config(head_dim=32, **sizes)) if thinks else LlamaForCausalLM(LlamaConfig(**sizes))
-    model.to(torch.float32).save_pretrained(folder)
+    LlamaForCausalLM(LlamaConfig(**sizes)).to(torch.float32).save_pretrained(folder)
 
 
-MODELS = {"smollm2": smollm2, "noise": noise, "thinking": lambda folder: noise(folder, thinks=True)}
-
-
-def main(model: Literal["smollm2", "noise", "thinking"], folder: Path) -> None:
+def main(model: Literal["smollm2", "noise"], folder: Path) -> None:
     """Make a model."""
-    MODELS[model](folder)
+    {"smollm2": smollm2, "noise": noise}[model](folder)

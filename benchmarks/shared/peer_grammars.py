@@ -104,7 +104,7 @@ class _Arguments:
         items = []
         while not self._skip(closing):
             item = self.text()
-            if item is not None and self._skip(",", closing) | True and self._source[self._at] in (",", closing):
+            if item is not None and self._source[self._at] in (",", closing):  # `text` skipped what follows it
                 items.append(item)
             else:
                 depth = 0

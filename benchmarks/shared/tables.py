@@ -75,6 +75,47 @@ def machine_first(result: Result, shown: str, head: str) -> str:
 # -- masks ---------------------------------------------------------------------------------------------------------
 
 
+#: What `maskbench` times, by its key in the results.
+TIMED = {"mask_and_accept_us": "mask + accept", "compile_and_first_mask_us": "compile + first mask"}
+
+
+def times_of_masks(measured: Mapping[str, Mapping[str, Any]], names: Mapping[str, str], *, multiples: bool) -> str:
+    """Return the distributions of the times of engines.
+
+    Args:
+        measured: the distributions of each engine, by the keys of `TIMED`.
+        names: of the engines, with versions.
+        multiples: below each kind of times come ours divided by those of each other engine.
+    """
+    rows = []
+    for key, what in TIMED.items():
+        rows += [[f"{what}: {names[engine]}", *shares(found[key])] for engine, found in measured.items() if found[key]]
+        for engine, found in measured.items() if multiples else ():
+            if engine != "toolgrammar":
+                ratios = [ratio(measured["toolgrammar"][key][share] / found[key][share]) for share in SHARES]
+                rows.append([f"*toolgrammar's, as a multiple of {engine}'s*", *ratios])
+    for engine, found in measured.items():
+        if found.get("warm_us"):
+            rows.append([f"{TIMED['mask_and_accept_us']}, the same texts again: {names[engine]}",
+                         *shares(found["warm_us"])])  # fmt: skip
+    return table(("", *SHARES), rows)
+
+
+def settings_of_masks(result: Result) -> str:
+    """Return the line above the tables of `maskbench`: what was measured, and how."""
+    order = "any order" if result["order"] == "any" else "the schema's order"
+    block = result.get("block", 1)
+    at_work = f"each engine gets {block:,} schemas at a time" if block > 1 else "one process wake-up for each schema"
+    clock = CLOCKS[result["clock"]] + COMPILE_CLOCKS.get(result.get("compile_clock"), "")
+    reading = ", without the time to read the clock" if result.get("without_clock") else ""
+    words = f" {result['vocabulary']:,} tokens;" if "vocabulary" in result else ""
+    spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
+    return (
+        f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds, {clock}{reading};"
+        f" {'compiled' if result['compiled'] else 'interpreted'} kernel;{words}{spacing} {where(result)}."
+    )
+
+
 #: Results of `maskbench`: of its sample, of all its schemas, of all peers, and of the schemas of packages.
 MASKBENCH = ("maskbench", "maskbench_all", "maskbench_peers", "maskbench_packages")
 
@@ -84,39 +125,15 @@ def masks(result: Result) -> str:
     """MaskBench: times of all engines, the same on the schemas that all of them take, and verdicts."""
     engines: Mapping[str, Any] = result["engines"]
     names = {name: f"{name} {found['version']}" for name, found in engines.items()}
-    kinds = (("mask_and_accept_us", "mask + accept"), ("compile_and_first_mask_us", "compile + first mask"))
-    rows: list[list[str]] = []
-    for key, what in kinds:
-        rows += [[f"{what}: {names[name]}", *shares(found[key])] for name, found in engines.items() if found[key]]
-    for name, found in engines.items():
-        if found["warm_us"]:
-            rows.append([f"mask + accept, the same texts again: {names[name]}", *shares(found["warm_us"])])
-    kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
-    order = "any order" if result["order"] == "any" else "the schema's order"
-    spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
-    words = f" {result['vocabulary']:,} tokens;" if "vocabulary" in result else ""
-    reading = ", without the time to read the clock" if result.get("without_clock") else ""
-    block = result.get("block", 1)
-    at_work = f"each engine gets {block:,} schemas at a time" if block > 1 else "one process wake-up for each schema"
-    parts = [
-        f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds,"
-        f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
-        f"{words}{spacing} {where(result)}.",
-        table(("", *SHARES), rows),
-    ]
-    common = {name: each for name, found in engines.items() if (each := found.get("common")) and each[kinds[0][0]]}
+    parts = [settings_of_masks(result), times_of_masks(engines, names, multiples=False)]
+    common = {name: found.get("common") or {} for name, found in engines.items()}
+    common = {name: found for name, found in common.items() if found.get("mask_and_accept_us")}
     if len(common) > 1 and "toolgrammar" in common:
-        taken = {each["schemas"] for each in common.values() if "schemas" in each}
-        count = f"the {taken.pop():,} schemas" if len(taken) == 1 else "the schemas"
-        rows = []
-        for key, what in kinds:
-            rows += [[f"{what}: {names[name]}", *shares(each[key])] for name, each in common.items()]
-            ours = common["toolgrammar"][key]
-            for name, each in common.items():
-                if name != "toolgrammar":
-                    ratios = [ratio(ours[share] / each[key][share]) for share in SHARES]
-                    rows.append([f"*toolgrammar's, as a multiple of {name}'s*", *ratios])
-        parts += [f"The same on {count} that all engines compile:", table(("", *SHARES), rows)]
+        count = common["toolgrammar"]["schemas"]
+        parts += [
+            f"The same on the {count:,} schemas that all engines compile:",
+            times_of_masks(common, names, multiples=True),
+        ]
     verdicts: dict[str, Column] = {
         "compiled": "schemas_compiled",
         "all their instances judged right": "schemas_right",
