@@ -2,8 +2,8 @@
 """Matrices of small integers with a scale and an offset for each block: unpacking of rows, and products with them.
 
 An element is ``scale * q + offset``, in single precision. A product is that of the unpacked matrix, up to rounding:
-either a row is unpacked into a buffer that fits in the processor's first-level cache, and multiplied from there; or,
 with the vector instructions in ``block_rows.pxd``, the integers of a block are multiplied, and the sum is scaled.
+Without them, rows are unpacked, and NumPy multiplies.
 
 Compiled where that is possible (Cython in pure-Python mode); without a compiler it is not used, and weights are in
 single precision.
@@ -22,10 +22,6 @@ COMPILED: bool = bool(cython.compiled)
 #: True if this processor has the vector instructions of `multiply_vectorised`.
 VECTORS: bool = COMPILED and bool(has_vectors())  # noqa: F821 - block_rows.pxd
 
-#: Number of elements in the smallest block; the size of every block is a multiple of it. The loops below have it as the
-#: literal 16, which compilers turn into vector instructions.
-LANES = 16
-
 
 def unpack(
     q: cython.schar[:, ::1],
@@ -38,7 +34,7 @@ def unpack(
 
     Args:
         q: the integers, ``[rows, columns]``.
-        scales: ``[rows, blocks]``; the blocks divide the columns evenly, each a multiple of `LANES`.
+        scales: ``[rows, blocks]``; the blocks divide the columns evenly; the size of each is a multiple of 16.
         offsets: likewise.
         start: the first row.
         out: ``[n, columns]``.
@@ -64,77 +60,9 @@ def unpack(
                 offset = offsets[start + row, block]
                 at = block * size
                 while at < (block + 1) * size:
-                    for j in range(16):
+                    for j in range(16):  # a literal, so that compilers turn the loop into vector instructions
                         out[row, at + j] = scale * q[start + row, at + j] + offset
                     at += 16
-
-
-def multiply(
-    q: cython.schar[:, ::1],
-    scales: cython.float[:, ::1],
-    offsets: cython.float[:, ::1],
-    vectors: cython.float[:, ::1],
-    buffer: cython.float[::1],
-    out: cython.float[:, ::1],
-) -> None:
-    """Write the products of all rows with each of several vectors.
-
-    Args:
-        q: as for `unpack`.
-        scales: as for `unpack`.
-        offsets: as for `unpack`.
-        vectors: ``[n, columns]``.
-        buffer: scratch space for a row.
-        out: ``[n, rows]``.
-
-    Raises:
-        IndexError: the shapes do not fit.
-    """
-    row: cython.Py_ssize_t
-    block: cython.Py_ssize_t
-    at: cython.Py_ssize_t
-    j: cython.Py_ssize_t
-    which: cython.Py_ssize_t
-    scale: cython.float
-    offset: cython.float
-    total: cython.float
-    integers: cython.p_schar
-    vector: cython.p_float
-    unpacked: cython.p_float
-    sums = cython.declare(cython.float[16])
-    columns: cython.Py_ssize_t = q.shape[1]
-    blocks: cython.Py_ssize_t = scales.shape[1]
-    size: cython.Py_ssize_t = columns // blocks
-    count: cython.Py_ssize_t = vectors.shape[0]
-    if vectors.shape[1] != columns or buffer.shape[0] < columns:
-        raise IndexError("vectors of another length than the rows")
-    if out.shape[0] < count or out.shape[1] < q.shape[0]:
-        raise IndexError("the products have no room")
-    unpacked = cython.address(buffer[0])
-    with cython.nogil:
-        for row in range(q.shape[0]):
-            integers = cython.address(q[row, 0])
-            for block in range(blocks):
-                scale = scales[row, block]
-                offset = offsets[row, block]
-                at = block * size
-                while at < (block + 1) * size:
-                    for j in range(16):
-                        unpacked[at + j] = scale * integers[at + j] + offset
-                    at += 16
-            for which in range(count):
-                vector = cython.address(vectors[which, 0])
-                for j in range(16):
-                    sums[j] = 0.0
-                at = 0
-                while at < columns:
-                    for j in range(16):
-                        sums[j] += unpacked[at + j] * vector[at + j]
-                    at += 16
-                total = 0.0
-                for j in range(16):
-                    total += sums[j]
-                out[which, row] = total
 
 
 def multiply_vectorised(

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .block_rows import COMPILED, VECTORS, multiply, multiply_vectorised, unpack
+from .block_rows import COMPILED, VECTORS, multiply_vectorised, unpack
 
 Floats = npt.NDArray[np.float32]
 
 #: Maximum number of vectors that are multiplied with the blocks directly. For more, tiles of rows are unpacked and
 #: multiplied by the linear algebra library of NumPy. Both cost about the same at this number.
-MAX_DIRECT = 12 if VECTORS else 3
+MAX_DIRECT = 12 if VECTORS else 0
 
-#: Number of rows in a tile, which bounds the memory of unpacked rows.
-_TILE = 1024
+#: Number of rows in a tile. In single precision, tiles of usual models fit in the second-level cache of a processor.
+_TILE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,16 +47,6 @@ class BlockMatrix:
         return self.q.shape
 
     @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.q.size
-
-    @property
-    def nbytes(self) -> int:
-        """Size in bytes."""
-        return self.q.nbytes + self.scales.nbytes + self.offsets.nbytes
-
-    @property
     def T(self) -> TransposedBlocks:
         """The transposed matrix, for products."""
         return TransposedBlocks(self)
@@ -79,16 +69,6 @@ class TransposedBlocks:
     #: NumPy leaves ``array @ transposed`` to `__rmatmul__`.
     __array_ufunc__ = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The columns of the matrix, and its rows."""
-        return self.rows.shape[::-1]
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self.rows.size
-
     def __rmatmul__(self, vectors: Floats) -> Floats:
         """Return the products of one vector ``[columns]`` or several ``[n, columns]`` with all rows."""
         blocks = self.rows
@@ -96,11 +76,8 @@ class TransposedBlocks:
         height, width = blocks.shape
         out = np.empty((len(many), height), np.float32)
         if len(many) <= MAX_DIRECT:
-            if VECTORS:
-                sums = many.reshape(len(many), blocks.scales.shape[1], -1).sum(axis=2)
-                multiply_vectorised(blocks.q, blocks.scales, blocks.offsets, many, sums, out)
-            else:
-                multiply(blocks.q, blocks.scales, blocks.offsets, many, np.empty(width, np.float32), out)
+            sums = many.reshape(len(many), blocks.scales.shape[1], -1).sum(axis=2)
+            multiply_vectorised(blocks.q, blocks.scales, blocks.offsets, many, sums, out)
         else:
             tile = np.empty((min(_TILE, height), width), np.float32)
             for start in range(0, height, _TILE):
