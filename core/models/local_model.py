@@ -302,7 +302,7 @@ class LocalModel(Model):
             errors = [self._exhaust(work, number, keep) for number, work in enumerate(works)]
         else:
             errors = _run_together(scheduler, works, max_rows, keep)
-        return [outcome_of(error, wholes.get(number)) for number, error in enumerate(errors)]
+        return [outcome_of(errors[number], wholes.get(number), request) for number, request in enumerate(requests)]
 
     def _exhaust(self, work: Work, number: int, keep: Callable[[int, Item], None]) -> Exception | None:
         """Run one generation to its end; return the error that ended it."""

@@ -535,7 +535,7 @@ class Model(Decides, ABC):
         Law: each result equals that of `generate`, up to rounding of the backend.
         """
         requests = requests_of(prompts, params, options, max_rows)
-        return outcomes_of(self._spanned_batch(requests, max_rows), requests, return_errors)
+        return outcomes_of(self._spanned_batch(requests, max_rows), return_errors)
 
     @overload
     async def agenerate_batch(
@@ -584,4 +584,4 @@ class Model(Decides, ABC):
         abandoned = threading.Event()
         requests = [cancellable(request, abandoned) for request in requests]
         outcomes = await in_thread(partial(self._spanned_batch, requests, max_rows), abandoned)
-        return outcomes_of(outcomes, requests, return_errors)
+        return outcomes_of(outcomes, return_errors)

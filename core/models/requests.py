@@ -175,25 +175,22 @@ def finished(whole: Generation | None, request: Request | None = None) -> Genera
     return replace(whole, reader=partial(value_in, shape=request.shape))
 
 
-def outcome_of(error: Exception | None, whole: Generation | None) -> Generation | Exception:
-    """Return the answer to one prompt of a batch, or its error."""
+def outcome_of(error: Exception | None, whole: Generation | None, request: Request) -> Generation | Exception:
+    """Return the answer to one request of a batch, or its error."""
     if error is not None:
         return error
     try:
-        return finished(whole)
+        return finished(whole, request)
     except CancelledError as cancelled:
         return cancelled
 
 
-def outcomes_of(outcomes: list[Generation | Exception], requests: Sequence[Request], return_errors: bool) -> list[Any]:
+def outcomes_of(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
     """Return the outcomes of a batch; raise the first error unless ``return_errors``."""
     for outcome in outcomes:
         if isinstance(outcome, Exception) and not return_errors:
             raise outcome
-    return [
-        outcome if isinstance(outcome, Exception) else finished(outcome, request)
-        for outcome, request in zip(outcomes, requests, strict=True)
-    ]
+    return outcomes
 
 
 def cancellable(request: Request, abandoned: threading.Event) -> Request:

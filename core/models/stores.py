@@ -182,8 +182,8 @@ def _lm_studio_roots() -> list[Path]:
 
 
 def _lm_studio(name: str) -> StoredModel:
-    """Return a model of LM Studio by its name: a whole address, or the end of one, or any part of one, the first of
-    these that fits any model. Raise ModelError if several fit, or none."""
+    """Return a model of LM Studio by its name: the end of its address, or any part, the first of these that fits any
+    model. Raise ModelError if several fit, or none."""
     known = list(_of_lm_studio())
     if not known:
         raise ModelError(
@@ -192,10 +192,9 @@ def _lm_studio(name: str) -> StoredModel:
         )
     wanted = name.lower().strip("/")
     names = [stored.address.partition("/")[2].lower() for stored in known]
-    whole = [number for number, each in enumerate(names) if wanted in (each, each.removesuffix(".gguf"))]
     ends = [number for number, each in enumerate(names) if f"/{each}".endswith((f"/{wanted}", f"/{wanted}.gguf"))]
     parts = [number for number, each in enumerate(names) if wanted and wanted in each]
-    found = whole or ends or parts
+    found = ends or parts
     if len(found) == 1:
         return known[found[0]]
     if found:

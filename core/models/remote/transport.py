@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -407,12 +407,8 @@ def _pause(header: str | None, sent: int) -> float:
     """Return the time in seconds before the request is sent again: that of the server (RFC 9110), or an increasing
     one."""
     if header is not None:
-        try:
+        with suppress(ValueError):
             return max(float(header), 0.0)
-        except ValueError:
-            pass
-        try:
+        with suppress(ValueError, TypeError):
             return max(email.utils.parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
-        except (ValueError, TypeError):
-            pass
     return 0.25 * 2.0**sent
