@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ..errors import GrammarError, UnsupportedSchemaError
 from ..unicode.charset import CharSet
-from .dispatch import dispatch, read_other_tokens
+from .dispatch import read_other_tokens
 from .expressions import (
     EMPTY_TEXT,
     Chars,
@@ -22,11 +22,8 @@ from .expressions import (
     Literal,
     Reference,
     Repeat,
-    Restricted,
     choice,
-    pattern,
     sequence,
-    substring,
 )
 from .rules import ReadGrammar, Rules
 from .source import Source
@@ -51,6 +48,7 @@ _SLIPS = {
 }
 _TOKEN = re.compile(r"<(?:\[([0-9]+)\]|([^>\r\n]+))>")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_IDS = re.compile(r"\s*\(\s*[0-9]+\s*(?:,\s*[0-9]+\s*)*\)")
 _OPTION = re.compile(r'[ \t]*(\w+)[ \t]*(?:=[ \t]*("[^"\\\n]*"|[^\s,\]]+))?[ \t]*(,|$)')
 
 ESCAPES = {
@@ -157,12 +155,11 @@ class _EbnfReader:
         self._depth = 0
         self._rules: dict[str, Expression] = {}
         self._uses: dict[str, int] = {}
-        self._restricted: dict[str, int] = {}
         self.narrowed: list[UnsupportedSchemaError] = []
 
     def read(self) -> Rules:
-        """Read all rules and return them. Raise GrammarError for what is malformed, a rule that is not defined, or a
-        rule with options that is not regular."""
+        """Read all rules and return them. Raise GrammarError for what is malformed, or for a rule that is not
+        defined."""
         source = self._source
         source.match(_SPACE)
         while not source.rest_is_empty:
@@ -175,17 +172,9 @@ class _EbnfReader:
                 source.fail(f"rule {match[1]!r} does not begin its line", at=start, hint="write one rule on a line")
             source.match(_SPACE)
             self._rules[match[1]] = EMPTY_TEXT  # in this order
-            self._restricted.pop(match[1], None)
-            self._rules[match[1]] = self._with_options(match[1], match[2] or "", self._body(), start + len(match[1]))
-        rules = self._finished()
-        for name, at in self._restricted.items():
-            if rules.sizes[name] is None:
-                source.fail(
-                    f"rule {name!r} is not regular, so lazy and max_chars cannot be enforced",
-                    at=at,
-                    hint="leave the options out, or use rules without recursion",
-                )
-        return rules
+            self._check_options(match[2] or "", start + len(match[1]))
+            self._rules[match[1]] = self._body()
+        return self._finished()
 
     def _finished(self) -> Rules:
         """Return the rules, all of which were read.
@@ -205,31 +194,18 @@ class _EbnfReader:
 
     # -- rules -----------------------------------------------------------------------------------------------------
 
-    def _with_options(self, rule: str, options: str, expression: Expression, at: int) -> Expression:
-        """Return the expression of a rule, restricted by its options: ``lazy`` (the shortest texts) and ``max_chars``.
-        Options without an effect on the texts are skipped, and all others are errors."""
-        text, is_lazy, most = options[1:-1], False, None
+    def _check_options(self, options: str, at: int) -> None:
+        """Raise an error for an option of a rule (``[capture, temperature=0.5]``) that has an effect on the texts."""
+        text = options[1:-1]
         position = 0
         while position < len(text):
             match = _OPTION.match(text, position)
             if match is None:
                 self._source.fail("expected options of a rule: name=value, ...", at=at + 1 + position)
             position = match.end()
-            name, value = match[1], match[2] or ""
-            if name == "max_chars" and value.isdigit():
-                most = self._source.number(value, at + 1)
-            elif name == "lazy":
-                is_lazy = True
-            elif name not in _IDLE_OPTIONS and not name.startswith("capture_hidden_"):
-                self._source.fail(
-                    f"the option {name!r} cannot be enforced",
-                    at=at + 1,
-                    hint="use max_chars" if name == "max_tokens" else "leave it out",
-                )
-        if not is_lazy and most is None:
-            return expression
-        self._restricted[rule] = at
-        return Restricted(expression, is_lazy, most)
+            if match[1] not in _IDLE_OPTIONS and not match[1].startswith("capture_hidden_"):
+                hint = "leave it out, or write the grammar in Lark, which has lazy rules"
+                self._source.fail(f"the option {match[1]!r} cannot be enforced", at=at + 1, hint=hint)
 
     def _body(self) -> Expression:
         """Read what a rule is, up to the next rule."""
@@ -351,7 +327,7 @@ class _EbnfReader:
         if match is not None and match[0] not in self._defined:
             if match[0] in _MACROS:
                 source.position = match.end()
-                return _MACROS[match[0]](self, start)
+                return self._macro(match[0], start)
             if source.take("."):
                 return Chars(CharSet.full())
             match = _PLAIN_NAME.match(source.text, start)
@@ -394,135 +370,23 @@ class _EbnfReader:
 
     # -- macros ----------------------------------------------------------------------------------------------------
 
-    def _arguments(self, start: int, known: tuple[str, ...]) -> tuple[list[object], dict[str, object]]:
-        """Read the arguments of a macro in brackets; return the plain ones in order, and those with a name, which must
-        be among ``known``. ``start`` is the offset of the macro."""
+    def _macro(self, name: str, start: int) -> Expression:
+        """Read the arguments of a macro: ``Token(1, 2)`` is any of these tokens, and the others are refused."""
         source = self._source
-        source.match(_SPACE)
-        source.expect("(", "after the name of a macro")
-        plain: list[object] = []
-        named: dict[str, object] = {}
-        source.match(_SPACE)
-        while not source.take(")"):
-            here = source.position
-            match = re.compile(r"([A-Za-z_]+)\s*=\s*").match(source.text, here)
-            if match is not None:
-                if match[1] not in known:
-                    source.fail(f"expected {' or '.join(known) or 'no named argument'}")
-                source.position = match.end()
-                named[match[1]] = self._value()
-            else:
-                plain.append(self._value())
-            source.match(_SPACE)
-            if source.peek() != ")":
-                source.expect(",", "between the arguments of a macro")
-                source.match(_SPACE)
-        return plain, named
-
-    def _value(self) -> object:
-        """Read an argument of a macro: a string, an integer, true or false, a rule, or a tuple of these."""
-        source = self._source
-        if source.peek() == '"':
-            return self._string()
-        if (match := source.match(_INTEGER)) is not None:
-            return self._source.number(match[0], match.start())
-        start = source.position
-        if (match := source.match(_NAME)) is not None:
-            if match[0] in ("true", "false"):
-                return match[0] == "true"
-            self._uses.setdefault(match[0], start)
-            return Reference(match[0])
-        source.expect("(", "or a string, a number, true, false or the name of a rule")
-        items = []
-        source.match(_SPACE)
-        while not source.take(")"):
-            items.append(self._value())
-            source.match(_SPACE)
-            if source.peek() != ")":
-                source.expect(",", "in a tuple")
-                source.match(_SPACE)
-        return tuple(items)
-
-    def _regex(self, start: int) -> Expression:
-        """Read ``Regex(pattern, flags=...)``. Without flags, the dot is any character, as in xgrammar."""
-        plain, named = self._arguments(start, ("json_string", "flags"))
-        if len(plain) != 1 or not isinstance(plain[0], str):
-            self._source.fail("Regex takes one pattern, a string", at=start)
-        flags = named.get("flags", "s")  # without flags, xgrammar's dot is any character, line feeds included
-        if named.get("json_string") or not isinstance(flags, str) or set(flags) - set("ius"):
-            self._source.fail(
-                "expected the flags i, s, u, or none, and not json_string",
-                at=start,
-                hint="write the characters of a JSON string as a class",
-            )
-        text = f"(?i:{plain[0]})" if "i" in flags else plain[0]
-        try:
-            return pattern(text, any_dot="s" in flags)
-        except GrammarError as error:
-            self._source.fail(error.message, at=start, hint=error.hint)
-
-    def _substring(self, start: int) -> Expression:
-        chunks, _ = self._arguments(start, ())
-        if not all(isinstance(chunk, str) for chunk in chunks):
-            self._source.fail("Substring takes strings", at=start)
-        return substring(tuple(map(str, chunks)))
-
-    def _token(self, start: int) -> Expression:
-        ids, _ = self._arguments(start, ())
-        return choice(*(self._token_of(token, start) for token in ids))
-
-    def _token_of(self, token: object, start: int) -> Control | Literal:
-        """Return the expression of a token given by its id; errors are reported at the macro, ``start``."""
-        if not isinstance(token, int) or isinstance(token, bool) or token < 0:
-            self._source.fail("tokens are given by their ids, numbers", at=start)
-        return self._token_at(token, start)
-
-    def _exclude_token(self, start: int) -> Expression:
-        self._source.fail(
-            "one token of any kind cannot be enforced, only text can",
-            at=start,
-            hint="write a character class, or the Token(...)s that are meant",
-        )
-
-    def _dispatch_arguments(self, start: int) -> tuple[list[tuple[object, Reference]], bool, tuple[object, ...]]:
-        """Read the arguments of a dispatch macro; return its pairs of a trigger and a rule, if free text goes on after
-        a rule (``loop_after_dispatch``), and what free text must not contain (``excludes``)."""
-        plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
-        pairs = []
-        for pair in plain:
-            if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Reference):
-                self._source.fail("expected pairs of a trigger and a rule", at=start)
-            pairs.append((pair[0], pair[1]))
-        loop, excludes = named.get("loop_after_dispatch", True), named.get("excludes", ())
-        if not isinstance(loop, bool) or not isinstance(excludes, tuple):
-            self._source.fail("expected loop_after_dispatch=true or false, and excludes=(...)", at=start)
-        return pairs, loop, excludes
-
-    def _tag_dispatch(self, start: int) -> Expression:
-        """Read ``TagDispatch(...)``: free text, in which each trigger, a string, is followed by its rule (see
-        `dispatch`)."""
-        pairs, loop, excludes = self._dispatch_arguments(start)
-        texts = [*(trigger for trigger, _ in pairs), *excludes]
-        if not all(isinstance(text, str) and text for text in texts):
-            self._source.fail("triggers and excluded texts are strings that are not empty", at=start)
-        return dispatch(
-            [(Literal(str(trigger)), rule) for trigger, rule in pairs], loop, [str(text) for text in excludes]
-        )
-
-    def _token_tag_dispatch(self, start: int) -> Expression:
-        """Read ``TokenTagDispatch(...)``: the same, with tokens for triggers and excluded texts."""
-        pairs, loop, excludes = self._dispatch_arguments(start)
-        triggers = [(self._token_of(trigger, start), rule) for trigger, rule in pairs]
-        excluded = [self._token_of(token, start) for token in excludes]
-        texts = [token.text for token in excluded if isinstance(token, Literal)]
-        return dispatch(triggers, loop, texts)
+        if name != "Token":
+            source.fail(f"the macro {name} is not read", at=start, hint=_MACROS[name])
+        match = source.match(_IDS)
+        if match is None:
+            source.fail("tokens are given by their ids, numbers", at=start)
+        return choice(*(self._token_at(source.number(each, start), start) for each in re.findall("[0-9]+", match[0])))
 
 
-_MACROS: dict[str, Callable[[_EbnfReader, int], Expression]] = {
-    "Regex": _EbnfReader._regex,
-    "Substring": _EbnfReader._substring,
-    "Token": _EbnfReader._token,
-    "ExcludeToken": _EbnfReader._exclude_token,
-    "TagDispatch": _EbnfReader._tag_dispatch,
-    "TokenTagDispatch": _EbnfReader._token_tag_dispatch,
+#: The macros of xgrammar, and what to write instead of those that are refused.
+_MACROS = {
+    "Token": "",
+    "Regex": "write the expression as classes and repetitions, or use Grammar.regex",
+    "Substring": "write its parts as optional rules, or use %regex in Lark",
+    "ExcludeToken": "one token of any kind cannot be enforced: write a class, or the Token(...)s that are meant",
+    "TagDispatch": "write a structural tag, with triggered_tags or dispatch",
+    "TokenTagDispatch": "write a structural tag, with token_triggered_tags or token_dispatch",
 }

@@ -116,18 +116,10 @@ class Repeat(_Compound):
 
 
 @dataclass(frozen=True)
-class Restricted:
-    """A subset of the texts of a regular expression.
-
-    Attributes:
-        item: the expression.
-        is_lazy: only texts of which no proper prefix is a text of ``item``.
-        most: maximum number of characters; None: no maximum.
-    """
+class Lazy:
+    """The texts of a regular expression of which no proper prefix is a text of it."""
 
     item: Expression
-    is_lazy: bool
-    most: int | None
 
 
 @dataclass(frozen=True)
@@ -172,7 +164,7 @@ Expression = (
     | Sequence
     | Choice
     | Repeat
-    | Restricted
+    | Lazy
     | Stopped
     | Intersection
     | Complement
@@ -181,14 +173,6 @@ Expression = (
 
 #: The empty text.
 EMPTY_TEXT = Sequence(())
-
-#: The characters of one, two, three and four bytes of UTF-8.
-_CHARACTERS_BY_SIZE = (
-    CharSet.range("\0", "\x7f"),
-    CharSet.range("\x80", "\u07ff"),
-    CharSet.range("\u0800", "\uffff"),
-    CharSet.range("\U00010000", "\U0010ffff"),
-)
 
 #: Any text.
 ANY_TEXT = Regular(("any",), lambda terms: terms.ALL)
@@ -208,33 +192,14 @@ def choice(*items: Expression) -> Expression:
     return distinct[0] if len(distinct) == 1 else Choice(distinct)
 
 
-def pattern(text: str, *, any_dot: bool = False) -> Regular:
+def pattern(text: str) -> Regular:
     """Return the texts that an ECMA-262 pattern matches as a whole.
-
-    Args:
-        text: the pattern.
-        any_dot: ``.`` is any character, line feeds included.
 
     Raises:
         PatternError: malformed, or not regular.
     """
-    whole = f"(?s:{text})" if any_dot else text
-    regex_term(Terms(), whole, whole=True)  # errors now, not at first use
-    return Regular(("pattern", whole), lambda terms: regex_term(terms, whole, whole=True))
-
-
-def at_most_bytes(most: int) -> Regular:
-    """Return the texts of at most ``most`` bytes of UTF-8."""
-
-    def build(terms: Terms) -> int:
-        sizes = [terms.chars(charset) for charset in _CHARACTERS_BY_SIZE]
-        shorter: list[int] = []  # the texts of at most 0, 1, 2, ... bytes
-        for number in range(most + 1):
-            longer = [terms.seq(chars, shorter[number - size]) for size, chars in enumerate(sizes, 1) if size <= number]
-            shorter.append(terms.alt([terms.EPSILON, *longer]))
-        return shorter[most]
-
-    return Regular(("at most bytes", most), build)
+    regex_term(Terms(), text, whole=True)  # errors now, not at first use
+    return Regular(("pattern", text), lambda terms: regex_term(terms, text, whole=True))
 
 
 def substring(chunks: tuple[str, ...]) -> Regular:
@@ -256,7 +221,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
         return expression.items
     if isinstance(expression, Stopped):
         return expression.item, expression.stop
-    return (expression.item,) if isinstance(expression, (Repeat, Restricted, Complement)) else ()
+    return (expression.item,) if isinstance(expression, (Repeat, Lazy, Complement)) else ()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

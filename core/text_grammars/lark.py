@@ -12,18 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from ..errors import LimitError, UnsupportedSchemaError
+from ..errors import LimitError
 from ..language.terms import Terms
 from .expressions import (
     EMPTY_TEXT,
     Expression,
-    Intersection,
+    Lazy,
     Literal,
     Reference,
     Repeat,
-    Restricted,
     Stopped,
-    at_most_bytes,
     choice,
     sequence,
 )
@@ -41,7 +39,6 @@ _SLIPS = {
     ",": "items follow each other without a comma",
     ";": "a rule ends with its line, without a ';'",
 }
-_INTEGER = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 
 #: Options of ``%llguidance``; ``no_forcing`` says something about tokens, and nothing about texts.
@@ -49,9 +46,6 @@ _GRAMMAR_OPTIONS = ("allow_initial_skip", "ignore_once", "no_forcing", "allow_in
 
 #: Maximum nesting of grammars.
 MAX_NESTED = 20
-
-#: Longest text of a rule with a budget of tokens, in bytes. A greater budget is narrowed to it.
-MAX_BUDGET = 2_000
 
 #: Options of rules that say something about captures or sampling, and nothing about texts.
 _IDLE_OPTIONS = ("capture", "capture_name", "stop_capture", "temperature")
@@ -103,7 +97,7 @@ def read_lark(
         start: the name of the start rule.
         tokens: returns the expression of a token; None: there is no vocabulary.
         compile_json: compiles the schemas of ``%json``; None: ``%json`` is an error.
-        is_exact: a token budget is an error; else the rule is narrowed to texts that are surely within the budget.
+        is_exact: exclusions of tokens (``<[^5]>*``) are an error; else they are narrowed to text.
 
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
@@ -128,20 +122,19 @@ class _Options:
     is_lazy: bool = False
     suffix: Expression | None = None
     stop: Expression | None = None
-    budget: tuple[int, int] | None = None  # of tokens, and its place
 
     @property
     def is_terminal(self) -> bool:
         """True if the rule is made of terminals."""
-        return self.is_lazy or self.suffix is not None or self.stop is not None or self.budget is not None
+        return self.is_lazy or self.suffix is not None or self.stop is not None
 
     def restricted(self, item: Expression) -> Expression:
         """Return the texts of a rule. A stop that is the empty text is the end of the model's turn: it ends no text."""
         if self.suffix is not None:
-            return Restricted(sequence(item, self.suffix), True, None)
+            return Lazy(sequence(item, self.suffix))
         if self.stop is not None and self.stop != Literal(""):
             return Stopped(item, self.stop)
-        return Restricted(item, True, None) if self.is_lazy else item
+        return Lazy(item) if self.is_lazy else item
 
 
 @dataclass
@@ -154,7 +147,6 @@ class _LarkReader(ExpressionReader):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._places: dict[str, int] = {}
-        self._budgets: list[tuple[str, Expression, int, int]] = []  # name, without the budget, tokens, place
         self._ignores: list[Expression] = []
         self._initial_skip = False
         self._ignores_once = False
@@ -197,43 +189,7 @@ class _LarkReader(ExpressionReader):
                 source.fail("the operand of &, ~, lazy, suffix or stop is too large", at=at, hint="write it shorter")
             if isinstance(expression, Stopped):
                 self._check_stop(rules, expression, at)
-        for budget in self._budgets:
-            self._check_budget(rules, *budget)
         return rules
-
-    def _check_budget(self, rules: Rules, name: str, expression: Expression, tokens: int, at: int) -> None:
-        """Report the texts that a token budget leaves out.
-
-        A token has at least one byte, so a text of n bytes is within a budget of n tokens in any tokenisation.
-        """
-        most = min(tokens, MAX_BUDGET)
-        terms = Terms()
-        whole, short = rules.term(terms, expression), rules.term(terms, at_most_bytes(most))
-        assert whole is not None
-        assert short is not None
-
-        def has_texts(*parts: int) -> bool:
-            try:
-                return not terms.is_empty(terms.and_(parts))
-            except LimitError:  # too hard to say
-                return True
-
-        if not has_texts(whole, short):
-            self.source.fail(
-                f"no text of the rule {name!r} has at most {most:,} bytes, so none is sure to have {tokens:,} tokens",
-                at=at,
-                hint="raise max_tokens",
-            )
-        if not tokens or not has_texts(whole, terms.not_(short)):
-            return
-        self.narrowed.append(
-            UnsupportedSchemaError(
-                f"how many tokens a text of the rule {name!r} has depends on the vocabulary",
-                hint="bound the characters instead, as in /.{0,200}/",
-                place=self.source.place(at, keyword="max_tokens"),
-                left_out=f"texts of the rule of more than {most:,} bytes, also those of at most {tokens:,} tokens",
-            )
-        )
 
     def _check_stop(self, rules: Rules, expression: Stopped, at: int) -> None:
         """Check the stop of a rule: raise an error if it may be empty, or if its texts exceed a limit. ``at``: where to
@@ -291,7 +247,6 @@ class _LarkReader(ExpressionReader):
         self._named += inner._named
         self._schemas += inner._schemas
         self._restricted += inner._restricted
-        self._budgets += inner._budgets
         self.problems += inner.problems
         self.narrowed += inner.narrowed
         return Reference(root)
@@ -380,7 +335,7 @@ class _LarkReader(ExpressionReader):
     def _definition(self, start: int) -> None:
         """Read a rule or terminal and define it. A rule with options such as ``lazy`` is read as a terminal, because
         its texts are restricted as a whole: nothing in it is ignored, and it must be regular, which is checked when all
-        rules are known. A token budget is narrowed to as many bytes."""
+        rules are known."""
         source = self.source
         source.match(re.compile(r"[!?]*"))
         at = source.position
@@ -407,10 +362,6 @@ class _LarkReader(ExpressionReader):
         if options.is_terminal:
             expression = options.restricted(expression)
             self._restricted.append((expression, options_at))
-            if options.budget is not None:
-                tokens, budget_at = options.budget
-                self._budgets.append((match[0], expression, tokens, budget_at))
-                expression = Intersection((expression, at_most_bytes(min(tokens, MAX_BUDGET))))
             self._in_terminal = False
             expression = self._lexeme(expression)
         self.found[name] = expression
@@ -442,9 +393,10 @@ class _LarkReader(ExpressionReader):
                 elif has_value and source.match(_NUMBER) is None:
                     source.fail("expected a number or a string")
             elif option == "max_tokens":
-                options.budget = self._budget(start, has_value), start
+                hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
+                source.fail("a token budget is not a property of the text", at=start, hint=hint)
             else:
-                known = ", ".join(("lazy", "suffix", "stop", "max_tokens", *_IDLE_OPTIONS))
+                known = ", ".join(("lazy", "suffix", "stop", *_IDLE_OPTIONS))
                 source.fail(f"unknown option {option!r}", at=start, hint=f"known ones: {known}")
             source.match(BLANK)
             if source.peek() != "]":
@@ -452,14 +404,3 @@ class _LarkReader(ExpressionReader):
         if options.suffix is not None and options.stop is not None:
             source.fail("a rule has a suffix or a stop, not both", at=source.position - 1, hint="leave one of them out")
         return options
-
-    def _budget(self, start: int, has_value: bool) -> int:
-        """Read a budget of tokens."""
-        source = self.source
-        match = source.match(_INTEGER) if has_value else None
-        if match is None:
-            source.fail("expected a number of tokens: max_tokens=10")
-        if self.is_exact:
-            hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
-            source.fail("a token budget is not a property of the text", at=start, hint=hint)
-        return source.number(match[0], start)

@@ -30,12 +30,12 @@ from .expressions import (
     Control,
     Expression,
     Intersection,
+    Lazy,
     Literal,
     Part,
     Reference,
     Regular,
     Repeat,
-    Restricted,
     Sequence,
     Stopped,
     children,
@@ -196,7 +196,7 @@ def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[
         return min([_fewest(item, rules, leaf) for item in expression.items], default=inf)
     if isinstance(expression, Repeat):
         return _fewest(expression.item, rules, leaf) * expression.least if expression.least else 0
-    if isinstance(expression, (Restricted, Stopped)):
+    if isinstance(expression, (Lazy, Stopped)):
         return _fewest(expression.item, rules, leaf)
     return leaf(expression)
 
@@ -303,8 +303,8 @@ class _RegularParts:
             return terms.alt([self.of(item) for item in expression.items])
         if isinstance(expression, Repeat):
             return terms.repeat(self.of(expression.item), expression.least, expression.most)
-        if isinstance(expression, Restricted):
-            return self._restricted(expression)
+        if isinstance(expression, Lazy):
+            return _shortest(terms, self.of(expression.item))
         if isinstance(expression, Stopped):
             return self._stopped(expression)
         if isinstance(expression, Intersection):
@@ -329,15 +329,6 @@ class _RegularParts:
             if not missing:
                 self._known[top] = self.of(body)
         return self._known[name]
-
-    def _restricted(self, expression: Restricted) -> int:
-        terms = self._terms
-        parts = [self.of(expression.item)]
-        if expression.is_lazy:
-            parts = [_shortest(terms, parts[0])]
-        if expression.most is not None:
-            parts.append(terms.repeat(terms.ANY, 0, expression.most))
-        return int(terms.and_(parts))
 
     def _stopped(self, expression: Stopped) -> int:
         terms = self._terms
