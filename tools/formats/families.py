@@ -13,12 +13,11 @@ from .base import WireFormat
 from .functionary import ALL, Recipients
 from .gemma import BareCalls
 from .harmony import Channels
-from .pythonic.calls import PythonicCalls
+from .pythonic.calls import DOTTED, PythonicCalls
 from .tag_families import TAG_FAMILIES
 from .template.format import WORD, TemplateFormat
 
 _LETTERS = r"[\w.\-]+"
-_DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _OBJECT = '{"name": $quoted, "arguments": $args}'
 
 #: The default. Hermes 2 Pro and 3, Qwen2.5, Qwen3 and QwQ; the prompt is the one of Qwen's chat template, with shorter
@@ -54,7 +53,7 @@ _PYTHONIC = PythonicCalls(
     anchored=True,
     prose=False,
     skips=("```",),
-    names=_DOTTED,
+    names=DOTTED,
     end_tokens=("<|eot_id|>", "<|end|>"),
     result="$json",
 )

@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 from toolgrammar.core.conversation import CallEnd, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 
-from ..tool import Tool
 from .base import TurnSpec, WireFormat
 from .functionary import Recipients
 from .gemma import BareCalls
 from .harmony import Channels
 from .learned import parameter_pattern, with_markup
 from .nested.calls import NestedCalls
+from .probe import TOOLS
 from .pythonic.calls import PythonicCalls
 from .template.format import TemplateFormat
 from .xml.calls import XmlCalls
@@ -52,15 +52,8 @@ _TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "Whitespace | None": ("compact, single or flexible", lambda value: value in ("compact", "single", "flexible")),
 }
 
-_PROBE = Tool(
-    name="probe_alpha",
-    description="",
-    parameters={
-        "type": "object",
-        "properties": {"word": {"type": "string"}, "count": {"type": "integer"}},
-        "required": ["word", "count"],
-    },
-)
+#: A tool of two arguments, ``word`` and ``count``.
+_PROBE = TOOLS[0]
 
 
 def _is_strings(value: Any) -> bool:
@@ -150,8 +143,6 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     base = shape(**{"name": values["name"], "call": call, "triggers": (), **more})
     begin, separator, finish = (values.get(key, "") for key in ("begin", "separator", "finish"))
     wire = with_markup(base, begin, call, separator, finish, values.get("parallel", True))
-    if shape is PythonicCalls:
-        wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
     if wire.is_bare and "openers" not in values:
         _refuse(
             values["name"],
@@ -164,7 +155,7 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
 def _try(wire: TemplateFormat) -> None:
     """Refuse a format whose grammar or parser does not take the calls that it renders."""
     calls = [
-        ToolCall(id=f"probe000{number}", name="probe_alpha", arguments={"word": f"word{number}", "count": number})
+        ToolCall(id=f"probe000{number}", name=_PROBE.name, arguments={"word": f"word{number}", "count": number})
         for number in (0, 1)
     ]
     plain = wire.with_special(())

@@ -21,7 +21,7 @@ from .base import TurnSpec, WireFormat
 from .families import FAMILIES
 from .gemma import BareCalls
 from .probe import TOOLS, TURNS, Probe
-from .pythonic.calls import PythonicCalls
+from .pythonic.calls import DOTTED, PythonicCalls
 from .template.format import WORD, TemplateFormat
 from .xml.calls import XmlCalls
 
@@ -246,6 +246,8 @@ def with_markup(
         wire = replace(wire, ids=wire.ids or r"[A-Za-z0-9_\-]{1,40}")
     if base.triggers:
         return wire
+    if isinstance(wire, PythonicCalls):  # a call begins with its name
+        return replace(_with_trigger(wire), skips=tuple(dict.fromkeys(wire.around)), names=DOTTED)
     opener = call.partition("{" if "$quoted" in call else "$")[0].strip()
     wire = replace(_with_trigger(wire), skips=tuple(dict.fromkeys(wire.around)), openers=(opener,) if opener else ())
     if "$quoted" in call:  # name and arguments are members of one object
@@ -366,12 +368,9 @@ def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateForm
         first = two.find(")", two.find(f"{_PROBED}("))
         between = two[first + 1 : two.find("probe_beta(")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
-        wire = with_markup(
+        yield with_markup(
             base, begin + front, "$name($args)", back + separator + front, back + finish, between is not None, gap=gap
         )
-        if not base.triggers:
-            wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-        yield wire
 
 
 def _spaced(wire: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateFormat]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...tool import Tool
 from ..base import TurnSpec
 from ..template.arguments import arguments_grammar, readings_of_arguments
 from ..template.format import TemplateFormat, check_argument_name, unspellable
-from ..template.parser import Syntax, TemplateParser
+from ..template.parser import TemplateParser
 from .parser import NestedCallsParser
 
 
@@ -79,17 +79,12 @@ class NestedCalls(TemplateFormat):
             body = value
         return f"{self.mark}<{name}>{body}{self.mark}</{name}>"
 
-    def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
-        syntax = super()._syntax(tools, whole_text)
-        skips = sorted({*syntax.skips, self._call_end}, key=len, reverse=True)
-        return replace(syntax, skips=tuple(skips))
-
     @property
-    def _call_end(self) -> str:
-        """What follows the arguments of a call."""
-        return self.call.partition("$args")[2].strip(SPACE)
+    def call_ends(self) -> tuple[str, ...]:
+        """Markup that a parser takes for the end of the arguments."""
+        return (self.call.partition("$args")[2].strip(SPACE),)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         tag = re.compile(rf"{re.escape(self.mark)}<(?P<end>/?)(?P<name>{self.arguments.names})>")
         reading = readings_of_arguments(tools, self.arguments)
-        return partial(NestedCallsParser, self.mark, tag, self.item, self._call_end, reading)
+        return partial(NestedCallsParser, self.mark, tag, self.item, self.call_ends[0], reading)

@@ -21,6 +21,10 @@ from .parser import ARGUMENT_NAME, PythonicCallsParser
 _KEYWORDS = Arguments(names=ARGUMENT_NAME, separator=(), after_name=(("=", False),), after_value=(), raw_end=None)
 
 
+#: Names of functions, which may be dotted.
+DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+
+
 @dataclass(frozen=True)
 class PythonicCalls(TemplateFormat):
     """Calls as Python writes them, ``name(a="x", b=[1, True])``: ``$args`` are keyword arguments, whose values are

@@ -224,6 +224,11 @@ class TemplateFormat(WireFormat):
         return self.text_start
 
     @property
+    def call_ends(self) -> tuple[str, ...]:
+        """Markup that a parser takes for the end of arguments that are not one JSON object."""
+        return ()
+
+    @property
     def is_bare(self) -> bool:
         """Nothing stands before the name of a call: a parser would take any text for one."""
         return bool(self.head) and not self.openers and not _HOLE.split(self.call)[0]
@@ -474,8 +479,8 @@ class TemplateFormat(WireFormat):
             triggers, openers = triggers + named, openers + named
         # A trigger that is the beginning of an object is part of the call, and not skipped.
         skipped = [mark for mark in triggers if "{" not in openers or not mark.startswith("{")]
-        markup = (self.begin, self.separator, self.finish, *skipped, *self.special, *self.skips, *self.end_tokens)
-        skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
+        markup = (self.begin, self.separator, self.finish, *skipped, *self.special, *self.skips)
+        skips = {mark.strip(SPACE) for mark in (*markup, *self.end_tokens, *self.call_ends)} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
         frames = (*self.frames, self.unthought, *self._around_text, after, *self.ends)
         return Syntax(

@@ -23,7 +23,7 @@ from ...tool import Tool
 from ..base import TurnSpec
 from ..template.arguments import arguments_grammar
 from ..template.format import TemplateFormat, unspellable
-from ..template.parser import Syntax, TemplateParser
+from ..template.parser import TemplateParser
 from .parser import XmlCallsParser
 
 _HOLE = re.compile(r"(\$key|\$raw|\$type|\$value)")
@@ -150,11 +150,6 @@ class XmlCalls(TemplateFormat):
     def _written(self, value: Any) -> str:
         is_word = value is None or isinstance(value, bool)
         return repr(value) if self.python_words and is_word else dump_json(value)
-
-    def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
-        syntax = super()._syntax(tools, whole_text)
-        skips = sorted({*syntax.skips, *self.call_ends}, key=len, reverse=True)
-        return replace(syntax, skips=tuple(skips))
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
         """Return what makes the parser of this format for some tools."""
