@@ -49,6 +49,7 @@ class ArgumentChecker:
         return plain
 
     def _refuse(self, validator: Validator, arguments: Mapping[str, Any]) -> None:
+        """Raise an error for the first problem of the arguments, or if they cannot be checked."""
         try:
             problem = next(validator.problems(dict(arguments)), None)
         except LimitError as error:  # arguments that cannot be checked are not run

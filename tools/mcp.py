@@ -222,6 +222,7 @@ class McpServer:
         return body
 
     def __enter__(self) -> McpServer:
+        """Start the server and list its tools; the session runs in a thread of its own until `close`."""
         if self._loop.is_running:
             raise ToolCallError("the server is already running", hint="make another McpServer")
         self._stop = asyncio.Event()

@@ -439,6 +439,7 @@ class ToolSet(Execution):
         return self._derived.get(key, make)
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
+        """Return the specification of a turn with the values of the conversation; raises the errors of `grammar`."""
         tools = tuple(self.offered.values())
         choice = check_tool_choice(choice, self.names)
         if choice == "required" and not self._tools:

@@ -108,6 +108,7 @@ class BareJsonParser:
     # -- text --------------------------------------------------------------------------------------------------
 
     def _take(self, text: str, events: list[Event]) -> None:
+        """Read text: each line may begin a call, and its other characters are text."""
         at = 0
         while at < len(text):
             if self._scanner is not None:
@@ -185,6 +186,7 @@ class BareJsonParser:
             yield self._call(item)
 
     def _call(self, value: Any) -> ToolCall | None:
+        """Return the call that a decoded value is: of a known tool, with arguments or nothing beside its name; else None."""
         if isinstance(value, dict) and isinstance(value.get("function"), dict):
             value = value["function"]
         if not isinstance(value, dict) or value.get("name") not in self._names:

@@ -138,6 +138,7 @@ class CodeBlockParser(TemplateParser):
         self._state = self._read_program
 
     def _read_program(self, events: list[Event]) -> bool:
+        """Read on in the program, up to the end of its block; its text is sent as the JSON string of the argument."""
         text, mark = self._buffer.take_before(self._end_mark, final=self._final)
         if not self._arguments:
             events.append(CallStart(self._index, self._id, self._name))

@@ -91,6 +91,7 @@ def read_format(source: str | Path | Mapping[str, Any]) -> WireFormat:
 
 
 def _toml(source: str | Path) -> dict[str, Any]:
+    """Return the data of a TOML file, or of TOML text, which has more than one line."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:

@@ -247,6 +247,7 @@ class _LiteralParser:
         return items
 
     def _object(self, depth: int) -> Any:
+        """Return the object, or the set as a list, that begins here: ``{"a": 1}``, ``{1, 2} -> [1, 2]``."""
         self.at += 1
         members: dict[str, Any] = {}
         while not self._take("}"):

@@ -130,6 +130,7 @@ class _Compiler:
         return itself
 
     def _source(self, source: Source, layer: Layer) -> Any:
+        """Return the schema of the values of one source: all of its conditions hold."""
         parts: list[Any] = []
         if source.user is not None:
             parts.append(self._shared({"x-copied": {"source": "user", "unit": source.user, "numbers": True}}))

@@ -206,6 +206,7 @@ def _tools(value: Any, pointer: str) -> dict[str, ToolRule | None]:
 
 
 def _tool(value: Any, pointer: str) -> ToolRule | None:
+    """Return the rule of a tool, by names or pointers of its arguments; None: it may never be called."""
     if value == "never":
         return None
     if value in ("free", "ask") or value is None:

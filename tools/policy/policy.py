@@ -258,6 +258,11 @@ def results_of(tools: Any) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
+    """Return the data of a file, which is YAML or JSON by its ending.
+
+    Raises:
+        PolicyError: it cannot be read.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

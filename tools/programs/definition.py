@@ -187,6 +187,7 @@ def literal_grammar(schema: Mapping[str, Any]) -> dict[str, str] | None:
 
 @lru_cache(maxsize=1_024)
 def _literal_text(schema: str) -> tuple[str, str] | None:
+    """Return syntax and definition of the literals of a schema; None if no grammar says exactly these."""
     try:
         grammar = Grammar.python_literal(json.loads(schema))
         rules = grammar.to_gbnf()

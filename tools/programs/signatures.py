@@ -120,6 +120,7 @@ class Signatures:
                 self.left_out[tool.name] = reason
 
     def _unusable(self, name: str, tool: Tool) -> str | None:
+        """Return why a tool cannot be a function of this name; None if it can."""
         schema = tool.parameters
         if not name.isidentifier() or keyword.iskeyword(name) or name == "print":
             return f"{tool.name!r} is no name of a function"
@@ -202,6 +203,7 @@ class _TypeReader:
 
 
 def _function(name: str, tool: Tool, classes: _Classes) -> Function:
+    """Return a tool as a function of programs: named parameters, the required ones first, and its result."""
     arguments, results = named_types(tool)
     needed = set(tool.parameters.get("required", ()))
     given = _TypeReader(tool.parameters, arguments, "*", classes)

@@ -74,6 +74,7 @@ def annotation(kind: Type, sequence: str = "list[") -> str:
 
 
 def _of_schema(schema: Any, sequence: str) -> str:
+    """Return the type of a schema as Python writes it; ``Any`` if there is none. ``sequence``: how a list begins."""
     if not isinstance(schema, Mapping):
         return "Any"
     values = [schema["const"]] if "const" in schema else schema.get("enum")

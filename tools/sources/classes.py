@@ -160,6 +160,7 @@ def _is_pydantic_v1(cls: type[Any]) -> bool:
 
 
 def _has_schema(annotation: Any, lenient: bool) -> bool:
+    """Return True if Pydantic has a schema for an annotation; ``lenient``: classes that it does not know count."""
     while typing_extensions.get_origin(annotation) in _QUALIFIERS:
         (annotation,) = typing_extensions.get_args(annotation)
     # In a list, since an adapter takes no configuration for what has its own.

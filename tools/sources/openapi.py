@@ -172,6 +172,7 @@ class Operation:
             raise kind(error.message, hint=error.hint, place=place) from error
 
     def _tool(self, sender: Sender | None, optional: bool) -> Tool:
+        """Return the operation as a tool; see `tool`."""
         request, schema = self.request()
         texts = [self.body.get("summary"), self.body.get("description")]
         tool = Tool(
@@ -350,6 +351,7 @@ class Operation:
         """Return a predicate of media types: multipart forms whose fields hold no files."""
 
         def usable(media: str) -> bool:
+            """Return True if a form has fields that are declared one by one, and none is a file."""
             entry = content[media]
             if media.split(";")[0].strip().lower() != "multipart/form-data" or not isinstance(entry, Mapping):
                 return False

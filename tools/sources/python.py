@@ -329,6 +329,11 @@ def _annotated_description(annotation: Any) -> str | None:
 
 
 def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
+    """Return the schema of the arguments of a function.
+
+    Raises:
+        SchemaError: a parameter has no JSON Schema; names it.
+    """
     try:
         schema = model.model_json_schema(by_alias=True, schema_generator=FunctionJsonSchema)
     except SchemaError as error:  # a pattern

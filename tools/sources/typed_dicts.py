@@ -28,6 +28,7 @@ class _Rewriter:
         self.replaced: dict[Any, Any] = {}
 
     def rewrite(self, annotation: Any) -> Any:
+        """Return an annotation with the classes in it replaced, at any depth; itself, if there are none."""
         if typing_extensions.is_typeddict(annotation):
             return self._typed_dict(annotation)
         origin = typing_extensions.get_origin(annotation)

@@ -69,6 +69,7 @@ class _Writer:
             self._open.pop()
 
     def _type(self, schema: Any) -> str:
+        """Return the type of a schema that is no reference: ``{"type": "integer"} -> number``; ``any`` for most others."""
         if not isinstance(schema, Mapping):
             return "any"
         if "enum" in schema or "const" in schema:
@@ -88,6 +89,7 @@ class _Writer:
         return _SIMPLE.get(str(kinds), "any")
 
     def _object(self, schema: Mapping[str, Any]) -> str:
+        """Return the type of an object: a property a line, its description above it and its default behind it."""
         properties = schema.get("properties")
         if not properties:
             extra = schema.get("additionalProperties")

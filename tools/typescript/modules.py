@@ -198,6 +198,7 @@ class Program:
             self._following.discard(link)
 
     def _linked(self, link: Link, space: Space, *, values: bool, final: bool) -> Target | None:
+        """Return what a link leads to; None if that is not declared. Before a dot (not ``final``) values count as types."""
         if link.module is None:
             target = self.find(link.path, space, values=values)
             if target is None or not final:
@@ -306,6 +307,7 @@ class Program:
             self.ignored.append(node)
 
     def _namespace(self, node: Node, space: Space) -> None:
+        """Enter what ``namespace A.B { ... }`` or ``declare module "name" { ... }`` declares."""
         name = child_of(node, "name")
         body = node.child_by_field_name("body")
         if body is None:

@@ -121,6 +121,7 @@ class _Text:
         return made
 
     def schema(self, name: str | None) -> dict[str, Any] | bool:
+        """Return the schema of the type of a name; None: of the only one that the text may mean."""
         if name is None:
             roots = self._roots(objects=False)
             if len(roots) != 1:
@@ -365,6 +366,7 @@ class _Text:
             holder[steps[-1]] = self.writer.documented(type_ or UNKNOWN, target, said, at)
 
     def _tool(self, name: str, description: str, schema: Any) -> Tool:
+        """Return a tool; a description of its arguments as a whole is part of its own."""
         if isinstance(schema, dict):
             schema = dict(schema)
             inner = schema.pop("description", "")
@@ -394,6 +396,7 @@ class _Text:
         return {**schema, "$defs": {key: body for key, body in self.writer.definitions.items() if key in keys}}
 
     def _reachable(self, schema: Any) -> set[str]:
+        """Return the names of the definitions that a schema refers to, directly or not."""
         reached: set[str] = set()
         waiting = [schema]
         while waiting:

@@ -289,6 +289,7 @@ class SchemaWriter:
     # -- names -------------------------------------------------------------------------------------------------
 
     def _key(self, named: ts.Named) -> str:
+        """Return the name in ``$defs`` of a type, which is written later if it is new: ``Page<User> -> Page_User``."""
         made = self._keys.get(named)
         if made is not None:
             return made
@@ -306,6 +307,7 @@ class SchemaWriter:
         return next(one for one in names if one not in taken)
 
     def _label(self, type_: ts.Type) -> str:
+        """Return a word for a type argument in the name of a definition."""
         if isinstance(type_, ts.Documented):
             return self._label(type_.type)
         if isinstance(type_, ts.Named):

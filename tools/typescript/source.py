@@ -186,6 +186,7 @@ class Source:
         return f"`{line if len(line) <= 40 else line[:37] + '...'}`"
 
     def _syntax_error(self) -> SchemaError:
+        """Return the error for the first place that the parser could not read."""
         node = next(
             (n for n in walk(self.root) if n.is_missing or (n.is_error and not any(c.has_error for c in n.children))),
             self.root,

@@ -112,6 +112,7 @@ def data(node: Node, scope: ts.Scope) -> Any:
 
 
 def _value(type_: ts.Type) -> Any:
+    """Return the value of a type that has one value alone; None for others."""
     if isinstance(type_, ts.Literal):
         return type_.value
     if isinstance(type_, ts.Tuple):

@@ -66,6 +66,7 @@ class NestedCalls(TemplateFormat):
         return "".join(self._element(name, value, call) for name, value in members.items())
 
     def _element(self, name: str, value: Any, call: ToolCall) -> str:
+        """Return an argument, member or item as an element: ``<city>Paris</city>``, with the mark before each tag."""
         check_argument_name(name, self.arguments.names, self.name, call)
         if isinstance(value, dict):
             body = self._members(value, call)

@@ -169,6 +169,7 @@ class NestedCallsParser(TemplateParser):
         return self._unfinished(events)
 
     def _begin_element(self, name: str, events: list[Event]) -> bool:
+        """Open an element in the innermost open one, or as an argument of the call; its text is read next."""
         open_ones = self._open
         if len(open_ones) == MAX_DEPTH:
             return self._give_up_elements(f"more than {MAX_DEPTH} elements in one another", events)

@@ -127,6 +127,7 @@ class PythonicCallsParser(TemplateParser):
         return True
 
     def _read_value(self, events: list[Event]) -> bool:
+        """Read on in the value of an argument; a malformed one is kept for `_mend`."""
         literal = self._literal
         if not literal.take(self._buffer):
             goes_on = self._unfinished(events, literal.pieces)

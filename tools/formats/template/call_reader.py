@@ -159,6 +159,7 @@ class ObjectReader:
         return position + 1
 
     def _scan(self, text: str, position: int, events: list[Event]) -> int:
+        """Read a piece of a key or of a value, and end it where it is whole; return where reading stopped."""
         end = self._scanner.push(text, position)
         piece = text[position:end]
         if self._state == "value" and self._streams:

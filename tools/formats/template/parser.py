@@ -311,6 +311,7 @@ class TemplateParser(StreamParser):
         self._is_among, self._passed = False, []
 
     def _begin(self, opener: str) -> None:
+        """Begin a call at its opener: with its head, or as one object of name and arguments."""
         if self._syntax.head:
             self._buffer.skip(len(opener))
             self._state = self._read_head
@@ -481,6 +482,7 @@ class TemplateParser(StreamParser):
         return True
 
     def _skip(self, events: list[Event]) -> bool:
+        """Read a malformed call up to what ends it."""
         text, mark = self._buffer.take_before(self._stop_marks, final=self._final)
         self._broken.append(text)
         if not mark and not self._final:

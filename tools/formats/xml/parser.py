@@ -144,6 +144,7 @@ class XmlCallsParser(TemplateParser):
         return self._unfinished(events)
 
     def _read_value(self, events: list[Event]) -> bool:
+        """Read up to the tag that ends the value, and the tag; one in a JSON string or a block is a part of the value."""
         value = self._value
         text, mark = self._buffer.take_before(self._end_marks, final=False)
         value.push(text)
@@ -174,6 +175,7 @@ class XmlCallsParser(TemplateParser):
         return False
 
     def _end_value(self, value: ValueReader, written: str, events: list[Event]) -> None:
+        """End an argument; if it may hold others whose end tag was forgotten, it waits for the end of the call."""
         decoded = value.read(written)
         for name in value.leniencies:
             self._put_up_with(name, written, dump_json(decoded), at=self._value_place)
