@@ -225,6 +225,8 @@ class GoalValues:
                 others.append(_Asked(None, region.goal, False, region.meets))
             else:
                 members += [_Asked(name, region.goal, False, region.meets) for name in names]
+        # From this member on, all may be left out: where the values are ample, no more of them are looked at.
+        optional_from = max([number for number, member in enumerate(members, 1) if member.required], default=0)
         limit = len(members) + len(shape.demands) + shape.least + 1
         limit = limit if shape.most is None else min(limit, shape.most)
         texts: set[str] = set()
@@ -237,7 +239,7 @@ class GoalValues:
             if steps > MAX_STEPS:
                 return _UNKNOWN
             is_past = begun.at == len(members)
-            if is_past and begun.satisfies(shape):
+            if (is_past or (begun.is_ample and begun.at >= optional_from)) and begun.satisfies(shape):
                 if begun.is_ample:
                     return _AMPLE
                 texts.add(begun.text())

@@ -20,6 +20,7 @@ from toolgrammar.core import (
 from toolgrammar.core.schema import every_problem
 from toolgrammar.core.schema.lower.object_rules import AfterNameRule
 from toolgrammar.core.schema.lower.objects import ObjectLowering
+from toolgrammar.core.schema.lower.values import GoalValues
 from toolgrammar.core.validation import is_valid
 
 from ...bombs import count_bombs, reference_bombs
@@ -556,6 +557,23 @@ def test_a_state_between_members_makes_one_rule_for_all_names(monkeypatch: pytes
     matcher = Grammar.from_json_schema(schema, property_order="any").bind(BYTES).matcher()
     assert matcher.accept_bytes(json.dumps(dict.fromkeys(reversed(names))).encode()) and matcher.is_accepting
     assert len(names) <= len(rules) <= len(names) + 1
+
+
+def test_items_that_never_run_out_are_not_counted_member_by_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects with one free member are too many to be told apart by a list, whatever else they may have."""
+    looked_up: list[Any] = []
+    look_up = GoalValues._look_up
+
+    def counted(self: GoalValues, goal: Any, most: int) -> Any:
+        looked_up.append(goal)
+        return look_up(self, goal, most)
+
+    monkeypatch.setattr(GoalValues, "_look_up", counted)
+    names = {f"p{number}": {"type": "string"} for number in range(100)}
+    items = {"type": "object", "properties": names, "required": ["p4"], "additionalProperties": False}
+    matcher = Grammar.from_json_schema({"type": "array", "uniqueItems": True, "items": items}).bind(BYTES).matcher()
+    assert matcher.accept_bytes(b'[{"p4": "a"}, {"p4": "b"}]') and matcher.is_accepting
+    assert len(looked_up) <= 10
 
 
 @pytest.mark.parametrize("count", [1_900, 2_000, 20_000])
