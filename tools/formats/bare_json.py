@@ -186,7 +186,7 @@ class BareJsonParser:
             yield self._call(item)
 
     def _call(self, value: Any) -> ToolCall | None:
-        """Return the call that a decoded value is: of a known tool, with arguments or nothing beside its name; else None."""
+        """Return the call of a known tool that a decoded value is, with arguments or with its name alone; else None."""
         if isinstance(value, dict) and isinstance(value.get("function"), dict):
             value = value["function"]
         if not isinstance(value, dict) or value.get("name") not in self._names:

@@ -69,7 +69,7 @@ class _Writer:
             self._open.pop()
 
     def _type(self, schema: Any) -> str:
-        """Return the type of a schema that is no reference: ``{"type": "integer"} -> number``; ``any`` for most others."""
+        """Return the type of a schema without a reference: ``{"type": "integer"} -> number``; ``any`` for most."""
         if not isinstance(schema, Mapping):
             return "any"
         if "enum" in schema or "const" in schema:

@@ -198,7 +198,7 @@ class Program:
             self._following.discard(link)
 
     def _linked(self, link: Link, space: Space, *, values: bool, final: bool) -> Target | None:
-        """Return what a link leads to; None if that is not declared. Before a dot (not ``final``) values count as types."""
+        """Return what a link leads to; None if that is not declared. Before a dot, it may be a type or a value."""
         if link.module is None:
             target = self.find(link.path, space, values=values)
             if target is None or not final:

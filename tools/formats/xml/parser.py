@@ -144,7 +144,7 @@ class XmlCallsParser(TemplateParser):
         return self._unfinished(events)
 
     def _read_value(self, events: list[Event]) -> bool:
-        """Read up to the tag that ends the value, and the tag; one in a JSON string or a block is a part of the value."""
+        """Read a value up to its end tag, and the tag; one in a JSON string or a block is a part of the value."""
         value = self._value
         text, mark = self._buffer.take_before(self._end_marks, final=False)
         value.push(text)
