@@ -168,7 +168,8 @@ class _Spelled:
 
     Attributes:
         ids: the tokens that do not depend on the text after the word.
-        rest: the remaining bytes of the word, which a token may write together with the following text.
+        rest: the remaining bytes of the word, which a token may write together with the following text: ``ue`` of
+            ``"blue``, if the tokenizer has a token ``ue"``.
     """
 
     ids: tuple[int, ...]

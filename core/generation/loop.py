@@ -187,7 +187,7 @@ class Decoding:
         reasoning = self.reasoning
         if reasoning is not None and (
             reasoning.instead is None
-            or reasoning.is_draft
+            or reasoning.plan.is_draft
             or (yield from self._decide(reasoning, reasoning.instead, budget))
         ):
             yield from self._reason(reasoning, budget)
@@ -217,7 +217,7 @@ class Decoding:
         thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
         may_think, may_write = thought_budget.fits(budget - least_after), True
         undecided: list[TokenWritten] = []
-        size = 0  # in bytes and control tokens, as `Reasoning.marker`
+        size = 0  # in bytes and control tokens, as `ReasoningPlan.marker_size`
         names, self._record.names = self._record.names, None  # they are not read in reasoning
         while may_think and may_write and not self._must_stop():
             remaining = budget - len(self.token_ids) - 1
@@ -242,7 +242,7 @@ class Decoding:
                 how: How = "forced" if len(allowed) == 1 else "sampled"
                 undecided.append(self._record.append(token_id, how, len(allowed), seen))
                 size += len(undecided[-1].data) or 1
-                may_write = may_write and not (may_think and size >= reasoning.marker)
+                may_write = may_write and not (may_think and size >= reasoning.plan.marker_size)
         thinks = may_think and not may_write
         if thinks and self.tracer is not None:
             self.tracer.reasoned()
@@ -259,11 +259,11 @@ class Decoding:
         """Write the reasoning, within a budget that leaves the minimum number of tokens for the text; and the marker of
         a call with which the model ended it."""
         text = self._switch(reasoning.matcher)
-        self._record.is_reasoning, self._call_tokens = True, reasoning.call_tokens
+        self._record.is_reasoning, self._call_tokens = True, reasoning.plan.call_tokens
         least = len(self.token_ids) + self._budget.needed()[0]
         most = budget - Budget(text).needed()[0]
-        if reasoning.budget is not None:
-            most = min(most, max(least, reasoning.budget))
+        if reasoning.plan.budget is not None:
+            most = min(most, max(least, reasoning.plan.budget))
         yield from self._write(most)
         self.reasoning_tokens = self._pending.settled = len(self.token_ids)
         self._record.is_reasoning, self._call_tokens = False, ()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import NoneType
-from typing import Any, Union, cast
+from typing import TYPE_CHECKING, Any, Union, cast
 
 from ..basics.logs import logger_of
 from ..basics.options import Whitespace, require_known
@@ -38,6 +38,9 @@ from .params import OPTIONS, RANGES, GenerateParams, JsonMode, OutputParser, Too
 from .ranges import check_ranges
 from .tool_choice import allowed_by, no_tools, policy_of, tool_choice_of, tool_set_of
 
+if TYPE_CHECKING:
+    from .reasoning import ReasoningPlan
+
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
 #: (A list of both is typed as `Sequence[object]` where mypy joins the types of its items.)
 Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]], Sequence[object]]
@@ -50,31 +53,6 @@ _LOG = logger_of("models")
 
 #: Matches a rule of EBNF or Lark.
 _RULE = re.compile(r"^[ \t]*[?!]?[\w.-]+\s*(?:::=|:(?!//))", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class ReasoningPlan:
-    """The reasoning that is written before an answer.
-
-    Attributes:
-        grammar: from the start marker (or the end of the prompt, if that has begun the reasoning) to the answer.
-        text_before: text of the start marker, without control tokens.
-        text_after: text between the reasoning and the answer, without control tokens.
-        budget: maximum number of tokens; None: all tokens that the answer does not need.
-        optional: the model may choose not to reason.
-        marker_size: size of the start marker in bytes and control tokens, after which the choice is made.
-        is_draft: it is free text without markers, in lines of its own.
-        call_tokens: ids of the markers of calls with which the model may end it.
-    """
-
-    grammar: Grammar
-    text_before: str = ""
-    text_after: str = ""
-    budget: int | None = None
-    optional: bool = False
-    marker_size: int = 0
-    is_draft: bool = False
-    call_tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from ..errors import BudgetError, ContextOverflowError
 from ..masks.budget import Budget
 
 if TYPE_CHECKING:
+    from ..grammar import Grammar
     from ..masks import Matcher
     from .backend import Backend
     from .params import GenerateParams
@@ -19,24 +20,44 @@ DEFAULT_BUDGET = 2048
 
 
 @dataclass(frozen=True)
+class ReasoningPlan:
+    """The reasoning that is written before an answer.
+
+    Attributes:
+        grammar: from the start marker (or the end of the prompt, if that has begun the reasoning) to the answer.
+        text_before: text of the start marker, without control tokens.
+        text_after: text between the reasoning and the answer, without control tokens.
+        budget: maximum number of tokens; None: all tokens that the answer does not need.
+        optional: the model may choose not to reason.
+        marker_size: size of the start marker in bytes and control tokens, after which the choice is made.
+        is_draft: it is free text without markers, in lines of its own; the model does not reason by writing nothing.
+        call_tokens: ids of the markers of calls with which the model may end it: where it chooses one, the end marker
+            is written before it.
+    """
+
+    grammar: Grammar
+    text_before: str = ""
+    text_after: str = ""
+    budget: int | None = None
+    optional: bool = False
+    marker_size: int = 0
+    is_draft: bool = False
+    call_tokens: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reasoning:
     """The reasoning before a text.
 
     Attributes:
+        plan: its plan.
         matcher: at the beginning of the reasoning, whose grammar includes its end marker.
-        budget: maximum number of tokens; None: all tokens that the answer does not need.
         instead: a matcher of the text without reasoning, if the model may choose not to reason.
-        marker: size of the start marker in bytes and control tokens, after which the choice is made.
-        is_draft: there are no markers: the model does not reason by writing nothing.
-        call_tokens: ids of the markers of calls; where the model chooses one, the end marker is written before it.
     """
 
+    plan: ReasoningPlan
     matcher: Matcher
-    budget: int | None = None
     instead: Matcher | None = None
-    marker: int = 0
-    is_draft: bool = False
-    call_tokens: tuple[int, ...] = ()
 
 
 def output_budget(

@@ -19,8 +19,8 @@ from .insertions import NamesRead
 from .json_output import check_text
 from .loop import Decoding
 from .output import Output, markup_of
-from .plan import Plan, ReasoningPlan, shown_schema
-from .reasoning import Reasoning
+from .plan import Plan, shown_schema
+from .reasoning import Reasoning, ReasoningPlan
 from .retokenise import Speller
 from .token_sequence import Forward
 
@@ -156,14 +156,8 @@ class Writer:
         stage = None
         if reasoning is not None:
             may_skip = reasoning.optional or reasoning.is_draft
-            stage = Reasoning(
-                self.matcher_of(reasoning.grammar, None),
-                reasoning.budget,
-                self.matcher_of(plan.grammar, plan.values) if may_skip else None,
-                reasoning.marker_size,
-                reasoning.is_draft,
-                reasoning.call_tokens,
-            )
+            instead = self.matcher_of(plan.grammar, plan.values) if may_skip else None
+            stage = Reasoning(reasoning, self.matcher_of(reasoning.grammar, None), instead)
         return Decoding(
             self.backend,
             [*plan.prompt, *plan.prefix],

@@ -240,6 +240,7 @@ class ConstraintCache:
         self._evict()
 
     def _measure(self, key: Hashable) -> None:
+        """Measure the memory of an entry; that of a shared store is noted for all its entries together."""
         entry = self._entries[key]
         constraint = entry.constraint
         if constraint.program.store.is_shared:
@@ -261,6 +262,7 @@ class ConstraintCache:
         return sum(constraint.byte_count() for _, constraint in held)
 
     def _evict(self) -> None:
+        """Drop entries of renewed stores, then the least recently used ones until the rest fits in the bound."""
         for vocabulary in [owner for owner, sharers in self._shared.items() if sharers.is_renewed]:
             self._leave_old_stores(vocabulary)
         while self._entries:

@@ -126,33 +126,36 @@ def _schema(grammar: Any, compiled: Any) -> list[Any]:
         plain["registry"] = dict(options.registry)
     for name in ("syntax", "arguments"):
         if (value := getattr(options, name)) is not None:
-            plain[name] = _plain(value)
+            plain[name] = _syntax_as_data(value)
     return [compiled.document.schema, plain]
 
 
-def _plain(value: Any) -> Any:
+def _syntax_as_data(value: Any) -> Any:
     """Return a syntax as data."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {"is": type(value).__name__, **{item.name: _plain(getattr(value, item.name)) for item in fields(value)}}
+        return {
+            "is": type(value).__name__,
+            **{item.name: _syntax_as_data(getattr(value, item.name)) for item in fields(value)},
+        }
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_syntax_as_data(item) for item in value]
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _syntax(data: Any) -> Any:
-    """Return the syntax that `_plain` wrote."""
+def _syntax_of(data: Any) -> Any:
+    """Return the syntax that `_syntax_as_data` wrote."""
     if isinstance(data, dict):
         kind = getattr(value_syntax, str(data["is"]), None)
         if not (isinstance(kind, type) and issubclass(kind, (Arguments, NestedTags, value_syntax.ValueSyntax))):
             raise GrammarError(
                 f"{data['is']!r} is not a known syntax of values", hint="it may come from a newer version"
             )
-        values = {name: _syntax(item) for name, item in data.items() if name != "is"}
+        values = {name: _syntax_of(item) for name, item in data.items() if name != "is"}
         for item in fields(cast(Any, kind)):
             if item.type == "bytes" and isinstance(values.get(item.name), str):
                 values[item.name] = values[item.name].encode()
         return kind(**values)
-    return tuple(_syntax(item) for item in data) if isinstance(data, list) else data
+    return tuple(_syntax_of(item) for item in data) if isinstance(data, list) else data
 
 
 def _tokens(named: Any) -> list[list[str]]:
@@ -249,6 +252,7 @@ def is_grammar(value: Any) -> bool:
 
 
 def _of_syntax(make: Any, syntax: Any, definition: Any, vocabulary: Any) -> Any:
+    """Return the grammar of a definition in a syntax, ``"lark"``, ``"gbnf"``, ``"ebnf"`` or ``"regex"``."""
     if not isinstance(definition, str):
         raise GrammarError(f"the definition is {definition!r}, not a text", hint=_FORMS)
     if syntax == "regex":  # Rust's, as in custom tools and in x-grammar
@@ -325,5 +329,7 @@ class _Parts:
 
     def _schema(self, schema: Any, options: Mapping[str, Any]) -> Any:
         """Return the grammar of a schema, given with its options as `_schema` wrote them."""
-        plain = {name: _syntax(value) if name in ("syntax", "arguments") else value for name, value in options.items()}
+        plain = {
+            name: _syntax_of(value) if name in ("syntax", "arguments") else value for name, value in options.items()
+        }
         return self._make._of_schema(schema, SchemaOptions(**plain))

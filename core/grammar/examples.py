@@ -226,6 +226,8 @@ def _goals(schema: Any, root: Any, seen: frozenset[str] = frozenset()) -> Iterat
 
 
 def _goals_of_values(schema: Mapping[str, Any]) -> Iterator[Goal]:
+    """Yield what an example can show as a whole: each listed value and type, both truth values, and each bound: for
+    ``{"minimum": 3}`` a number of at most 3, so that it is 3."""
     for value in _list(schema, "enum"):
         yield "", f"is {_short(value)}", {"enum": [value]}
     types = schema.get("type")

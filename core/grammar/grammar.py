@@ -582,10 +582,7 @@ class Grammar:
     @property
     def unenforced(self) -> tuple[ToolGrammarError, ...]:
         """The keywords that were left out under ``on_unsupported="validate"``, each with its place and the reason."""
-        if not self._has_rules:
-            return self._unenforced
-        parts = [part for part in reached_from(self)[0] if not part._has_rules]
-        return tuple(dict.fromkeys(problem for part in parts for problem in part._unenforced))
+        return tuple(dict.fromkeys(problem for part in self._plain_parts() for problem in part._unenforced))
 
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
@@ -596,10 +593,7 @@ class Grammar:
         """
         program = self._program if self._program_in_use is None else self._program_in_use()
         met = () if program is None else program.narrowed
-        if not self._has_rules:
-            return (*self._narrowed, *met)
-        parts = [part for part in reached_from(self)[0] if not part._has_rules]
-        return (*dict.fromkeys(problem for part in parts for problem in part._narrowed), *met)
+        return (*dict.fromkeys(problem for part in self._plain_parts() for problem in part._narrowed), *met)
 
     def byte_count(self) -> int:
         """Return the bytes of the grammar with its parts and schemas, without its automaton (estimated)."""
@@ -608,9 +602,11 @@ class Grammar:
     @property
     def specials(self) -> frozenset[str]:
         """The names of the control tokens that a text may contain."""
-        if not self._has_rules:
-            return self._specials
-        return frozenset().union(*[part._specials for part in reached_from(self)[0]])
+        return frozenset().union(*[part._specials for part in self._plain_parts()])
+
+    def _plain_parts(self) -> Sequence[Grammar]:
+        """Return the parts without rules, rules followed; of a grammar without rules, itself."""
+        return [part for part in reached_from(self)[0] if not part._has_rules] if self._has_rules else (self,)
 
     @property
     def _is_sure(self) -> bool:
@@ -838,28 +834,22 @@ class Grammar:
 
     def matches(self, data: bytes | str) -> bool:
         """Return True if ``data`` is a text of the language (control tokens cannot be given as text)."""
-        try:
-            program = self.program
-        except UnsatisfiableSchemaError:
-            return False
-        with program.lock:
-            state = self._after(program, data)
-            return state != REFUSED and program.automaton.accepts(state)
+        return self._allows(data, whole=True)
 
     def begins(self, data: bytes | str) -> bool:
         """Return True if some text of the language begins with ``data`` (control tokens cannot be given as text)."""
+        return self._allows(data, whole=False)
+
+    def _allows(self, data: bytes | str, *, whole: bool) -> bool:
+        """Return True if a text of the language begins with ``data``; with ``whole``, if it is ``data``."""
+        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(memoryview(data))
         try:
             program = self.program
         except UnsatisfiableSchemaError:
             return False
         with program.lock:
-            return self._after(program, data) != REFUSED
-
-    @staticmethod
-    def _after(program: Program, data: bytes | str) -> int:
-        """Return the state after a text; `REFUSED` if no text of the language begins with it."""
-        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(memoryview(data))
-        return program.after(text)
+            state = program.after(text)
+            return state != REFUSED and (not whole or program.automaton.accepts(state))
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """Return the grammar over a model's tokens: thread-safe, and shared by the `Matcher` of each text.

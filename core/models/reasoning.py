@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..conversation.reasoning import ReasoningMarkers
 from ..errors import ModelError
 from ..generation.params import GenerateParams
-from ..generation.plan import ReasoningPlan
+from ..generation.reasoning import ReasoningPlan
 from ..grammar import Grammar
 
 if TYPE_CHECKING:

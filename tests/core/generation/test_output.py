@@ -31,7 +31,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.generation.loop import Decoding
 from toolgrammar.core.generation.output import Output
-from toolgrammar.core.generation.reasoning import Reasoning
+from toolgrammar.core.generation.reasoning import Reasoning, ReasoningPlan
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -72,7 +72,9 @@ def fed(name: str, cuts: Sequence[int], closed_at: int | None = None) -> tuple[l
     thought, answer = (part.encode() for part in TURNS[name])
     backend: Any = Backend()
     matcher = Grammar.text().bind(backend.vocabulary).matcher()
-    decoding = Decoding(backend, [1], matcher, GenerateParams(), Reasoning(matcher) if thought else None)
+    decoding = Decoding(
+        backend, [1], matcher, GenerateParams(), Reasoning(ReasoningPlan(Grammar.text()), matcher) if thought else None
+    )
     decoding.closed_at = closed_at
     output = Output(decoding, TOOLS.parser(new_id=lambda: "id"), stop=("END",), reasoning=("<think>", "</think>"))
     whole = thought + answer
