@@ -31,6 +31,7 @@ from toolgrammar.core.conversation import (
     message_of as message_of,
     parts_of as parts_of,
     past_call as past_call,
+    role_of as role_of,
 )
 
 from .answers import (
@@ -70,7 +71,6 @@ from .messages import (
     content_of as content_of,
     is_free as is_free,
     openai_tool as openai_tool,
-    role_of as role_of,
     schema_in as schema_in,
     tool_name as tool_name,
 )

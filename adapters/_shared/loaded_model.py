@@ -113,6 +113,19 @@ class LoadedModel:
             self._tool_sets.put(text, known)
         return known
 
+    def count_tokens(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], in_prompt: str | None
+    ) -> int:
+        """Return the number of tokens of a prompt, by the model's tokenizer and template; an estimate for a server's.
+
+        Args:
+            messages: the conversation, which may be empty.
+            tools: OpenAI-style dicts.
+            in_prompt: the option ``tools_in_prompt``; None means not given.
+        """
+        mode: Any = in_prompt or "schemas"
+        return count_tokens(self.model(), messages, self.tools(tools), mode)
+
     def with_tools(
         self,
         params: GenerateParams,

@@ -1,4 +1,4 @@
-"""Roles, tools and schemas in the forms that several frameworks share."""
+"""Contents, tools and schemas in the forms that several frameworks share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
-from toolgrammar.core.conversation import ROLES, Part, Role, TextPart
+from toolgrammar.core.conversation import Part, TextPart
 from toolgrammar.core.errors import ModelError, SchemaError
 from toolgrammar.core.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
-
-_ROLES: Mapping[str, Role] = {**ROLES, "human": "user", "ai": "assistant"}
-
-
-def role_of(name: str) -> Role:
-    """Return the role that a framework calls ``name``; an unknown name is the user."""
-    return _ROLES.get(name, "user")
 
 
 def content_of(parts: Sequence[Part], between: str = "") -> str | tuple[Part, ...]:

@@ -18,7 +18,7 @@ CONNECTION = ("api_key", "base_url", "max_retries")
 #: Options of `load_model`, which adapters take in a dict.
 LOADING = (
     *("context_window", "device", "dtype", "gpu_layers", "max_rows", "max_running_tokens", "mmproj"),
-    *("prefix_cache", "revision", "threads", "warm_seconds", "weights"),
+    *("prefix_cache", "revision", "threads", "warm_seconds"),
 )
 
 #: Token budget of the reasoning for each word of ``reasoning_effort``; True: no budget of its own, False: none.

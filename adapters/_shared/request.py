@@ -12,12 +12,7 @@ from typing import Any, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from toolgrammar.core.conversation import (
-    Finish,
-    Generation,
-    Message,
-    Usage,
-)
+from toolgrammar.core.conversation import Finish, Generation, Message, Usage
 from toolgrammar.core.errors import InvalidArgumentsError
 from toolgrammar.core.generation import MAX_RETRIES, GenerateParams
 from toolgrammar.core.models import AsyncStream, Model, Stream
@@ -50,6 +45,7 @@ class Validators:
         return [message for call in calls for message in self._problems(call.arguments_text)]
 
     def _problems(self, text: str) -> list[str]:
+        """Return what the validators say against a JSON text, ``["at n: must be even"]``; empty if it passes."""
         read = getattr(self.model, "model_validate_json", None) or self.model.parse_raw
         try:
             read(text)

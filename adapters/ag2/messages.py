@@ -70,6 +70,11 @@ def _results(event: Any, serializer: Any) -> Iterator[Message]:
 
 
 def _content(inputs: Iterable[Any], serializer: Any) -> str | tuple[Part, ...]:
+    """Return inputs of AG2 as the content of a message: one text, or parts if there are images.
+
+    Raises:
+        ModelError: an input is neither text nor data nor an image.
+    """
     made: list[Part] = []
     for each in inputs:
         kind = getattr(each, "kind", None)

@@ -130,6 +130,7 @@ class ToolGrammarChatClient(
         return self._response(messages, given)
 
     async def _response(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> ChatResponse[Any]:
+        """Return a whole answer."""
         with _shared.translated(errors):
             request = await self._request(messages, options)
             generation = await request.agenerate()
@@ -166,6 +167,7 @@ class ToolGrammarChatClient(
         )
 
     async def _request(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> _shared.Request:
+        """Return one call, ready for the model: the options of the client and of the call are merged already."""
         params = sampling(options)
         checked = await self._validate_options(options)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
@@ -179,9 +181,8 @@ class ToolGrammarChatClient(
     def get_token_count(self, messages: Sequence[FrameworkMessage], tools: Sequence[Any] = ()) -> int:
         """Return how many tokens a prompt has, by the model's tokenizer and template; an estimate for a server's."""
         with _shared.translated(errors):
-            tool_set = self._loaded.tools([openai_tool(tool) for tool in tools])
-            mode: Any = self._default_options.get("tools_in_prompt") or "schemas"
-            return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set, mode)
+            mode = self._default_options.get("tools_in_prompt")
+            return self._loaded.count_tokens(to_messages(messages), [*map(openai_tool, tools)], mode)
 
 
 def _class_of(options: Mapping[str, Any]) -> Any:

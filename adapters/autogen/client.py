@@ -37,14 +37,7 @@ from .messages import (
 try:
     from autogen_core import EVENT_LOGGER_NAME, CancellationToken, Component
     from autogen_core.logging import LLMCallEvent, LLMStreamEndEvent, LLMStreamStartEvent
-    from autogen_core.models import (
-        ChatCompletionClient,
-        CreateResult,
-        LLMMessage,
-        ModelFamily,
-        ModelInfo,
-        RequestUsage,
-    )
+    from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, ModelFamily, ModelInfo, RequestUsage
     from autogen_core.tools import Tool, ToolSchema
 except ImportError as error:
     raise _shared.missing("autogen-core", "autogen") from error
@@ -285,6 +278,10 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         return extra.get("output_type", own)
 
     def _result(self, generation: Generation, request: _shared.Request) -> ToolGrammarCreateResult:
+        """Return an answer as AutoGen's result, and count its tokens.
+
+        Beside calls, AutoGen has no place for text but ``thought``.
+        """
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
         for counter in (self._actual, self._total):
             counter.prompt_tokens += usage.prompt_tokens
@@ -319,9 +316,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the number of tokens of the prompt, by the model's tokenizer and template."""
-        tool_set = self._loaded.tools(openai_tools(tools))
-        mode: Any = self._create_args.get("tools_in_prompt") or "schemas"
-        return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set, mode)
+        mode = self._create_args.get("tools_in_prompt")
+        return self._loaded.count_tokens(to_messages(messages), openai_tools(tools), mode)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the tokens left in the context window; negative if the prompt is too long."""
@@ -346,6 +342,11 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         return self.model_info
 
     def _to_config(self) -> ToolGrammarClientConfig:
+        """Return the configuration of an equal client: the address of the model, and arguments as JSON has them.
+
+        Raises:
+            ModelError: the model was given loaded, has a key, or an argument cannot be written.
+        """
         if self._loaded.uri is None:
             raise ModelError(
                 "a client around a loaded model cannot be written as a component",

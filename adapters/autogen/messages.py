@@ -135,6 +135,7 @@ def to_messages(messages: Sequence[LLMMessage]) -> list[Message]:
 
 
 def _to_messages(message: LLMMessage) -> list[Message]:
+    """Return a message of AutoGen as ours; one with the results of several calls is several of ours."""
     if isinstance(message, SystemMessage):
         return [Message("system", message.content)]
     if isinstance(message, UserMessage):

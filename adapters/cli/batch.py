@@ -158,6 +158,7 @@ async def _answer(app: Any, path: Path, starts: list[int], descriptor: int, mode
         shown = progress.add_task("", total=len(starts))
 
         async def work(client: httpx.AsyncClient) -> None:
+            """Answer requests until none is left."""
             nonlocal refused
             for start in left:
                 file.seek(start)

@@ -233,6 +233,7 @@ def _extras_of(requirement: Requirement) -> list[str]:
 
 
 def _versions(requirements: Iterable[Requirement]) -> list[Package]:
+    """Return required packages with their installed versions."""
     found = []
     for each in requirements:
         try:

@@ -144,6 +144,7 @@ class Prober:
         return asyncio.run(self._run())
 
     async def _run(self) -> Report:
+        """Ask the server one check after the other, and those that failed through this library too."""
         start = self._start = time.monotonic()
         timeout = max(self.seconds / 2, 1.0)
         self._wire = PlainServer(self.url, self.headers, self.secrets, timeout, self.transport)
@@ -190,6 +191,7 @@ class Prober:
         return answer, pieces
 
     async def _row(self, name: str, check: Callable[[], Awaitable[tuple[Outcome, str]]]) -> Row:
+        """Return the result of a check; what a server refuses or garbles is a result as well."""
         try:
             outcome, detail = await asyncio.wait_for(check(), max(self._left(), 0.01))
         except (_Unfit, asyncio.TimeoutError):
@@ -205,6 +207,7 @@ class Prober:
         return Row(name, outcome, self._wire.shown(detail))
 
     def _checks(self) -> Iterator[tuple[str, Callable[[], Awaitable[tuple[Outcome, str]]]]]:
+        """Yield the name of each check, and the check: it returns an outcome, and what was seen."""
         yield "max_tokens", self._max_tokens
         yield "tool_choice: required", lambda: self._choice("required")
         yield "tool_choice: a name", lambda: self._choice("time")
@@ -221,6 +224,7 @@ class Prober:
             yield _GUIDED, self._guided
 
     async def _max_tokens(self) -> tuple[Outcome, str]:
+        """Ask for a long answer with a budget of 8 tokens."""
         answer, _ = await self._ask("Count from 1 to 200, in words.", max_tokens=8)
         written, finish = answer.usage.completion_tokens, answer.finish
         if written > 8:
@@ -232,6 +236,7 @@ class Prober:
         return "unclear", f"the answer ended before its budget ({finish!r})"
 
     async def _choice(self, choice: str) -> tuple[Outcome, str]:
+        """Ask with a tool choice (``"required"``, ``"none"`` or a name) for something else than it says."""
         named = choice not in ("required", "none")
         tool_choice: Any = {"type": "function", "function": {"name": choice}} if named else choice
         prompt = (
@@ -247,6 +252,7 @@ class Prober:
         return ("ignored", f"it called {wrong[0]!r}") if wrong else ("works", f"it called {names[0]}")
 
     async def _parallel(self) -> tuple[Outcome, str]:
+        """Ask for three calls where one is allowed."""
         prompt = "What is the weather in Oslo, in Rome and in Lima? Call the tool three times now, once for each."
         fields: dict[str, Any] = {"tools": [_WEATHER], "tool_choice": "required"}
         answer, _ = await self._ask(prompt, parallel_tool_calls=False, **fields)
@@ -260,6 +266,7 @@ class Prober:
         return "unclear", "the model makes one call in any case"
 
     async def _streamed(self) -> tuple[Outcome, str]:
+        """Ask for a call as a stream, and as a whole to compare."""
         fields: dict[str, Any] = {"tools": [_WEATHER], "tool_choice": "required"}
         prompt = "What is the weather in Oslo?"
         whole, _ = await self._ask(prompt, **fields)
@@ -279,6 +286,7 @@ class Prober:
         return "works", f"arguments in {pieces} pieces" if pieces > 1 else "in one piece"
 
     async def _cut_call(self) -> tuple[Outcome, str]:
+        """Ask for a call whose arguments are longer than the budget."""
         prompt = "What is the weather in Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch?"
         answer, _ = await self._ask(prompt, tools=[_WEATHER], tool_choice="required", max_tokens=10)
         if answer.finish == "length":
@@ -293,6 +301,7 @@ class Prober:
         return ("unclear", "the answer fits") if written <= 10 else ("ignored", f"{written} tokens, 10 allowed")
 
     async def _tool_schema(self, choice: str) -> tuple[Outcome, str]:
+        """Ask for arguments that the schema of a strict tool forbids."""
         tool = {**_BOUNDED, "function": {**_BOUNDED["function"], "strict": True}}
         prompt = "Rate Oslo with 900 stars." if choice == "required" else "Call the tool rate with 900 stars."
         answer, _ = await self._ask(prompt, tools=[tool], tool_choice=choice)
@@ -304,6 +313,7 @@ class Prober:
         return outcome, detail
 
     async def _both(self) -> tuple[Outcome, str]:
+        """Ask for a call, with an answer of JSON as the alternative."""
         schema = _object("n", {"type": "integer"})
         fields: dict[str, Any] = {"tools": [_WEATHER], **_json_schema(schema)}
         answer, _ = await self._ask("What is the weather in Oslo? Use the tool.", **fields)
@@ -328,6 +338,7 @@ class Prober:
         return self._judged(answer.text, schema, answer)
 
     def _judged(self, text: str, schema: Any, answer: Answer) -> tuple[Outcome, str]:
+        """Return whether a text is valid under the schema that was asked for, and what is wrong."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -362,6 +373,7 @@ class Prober:
         prompt, options = request
 
         def ask() -> str:
+            """Return what the same request gives by this library; it blocks."""
             headers = {name: value for name, value in self.headers.items() if name.lower() == "authorization"}
             model = RemoteModel(
                 self.model or "",

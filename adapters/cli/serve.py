@@ -273,6 +273,7 @@ def _abandon(grace: int) -> None:
 
 
 def _announce(address: str, names: list[str], has_keys: bool, grace: int) -> None:
+    """Print what to give to clients, and a warning if anybody may use the server."""
     key = "YOUR-KEY" if has_keys else "none"
     shown = console()
     for line in (
@@ -351,6 +352,7 @@ class _JsonLines(logging.Formatter):
 
 
 def _log_to_stderr(level: str) -> None:
+    """Write the log as lines of JSON, from a level on."""
     number = getattr(logging, level.upper(), None)
     if not isinstance(number, int):
         fail(f"--log-level is {level!r}", "give debug, info, warning or error")

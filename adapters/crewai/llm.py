@@ -10,13 +10,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, PrivateAttr
 
-from toolgrammar.core.conversation import (
-    ArgumentsDelta,
-    Event,
-    Generation,
-    ReasoningDelta,
-    TextDelta,
-)
+from toolgrammar.core.conversation import ArgumentsDelta, Event, Generation, Message, ReasoningDelta, TextDelta
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
@@ -136,8 +130,7 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
     ) -> int:
         """Return how many tokens the prompt has, by the model's tokenizer and template; an estimate for a server's."""
         conversation = [_shared.message_of(message) for message in self._format_messages(messages)]
-        mode: Any = self.tools_in_prompt or "schemas"
-        return _shared.count_tokens(self._loaded.model(), conversation, self._loaded.tools(tools or ()), mode)
+        return self._loaded.count_tokens(conversation, tools or (), self.tools_in_prompt)
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -195,6 +188,11 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
                 return turn.result(await stream.result())
 
     def _params(self) -> GenerateParams:
+        """Return the generation options of this object's fields.
+
+        Raises:
+            ModelError: a field has a wrong value.
+        """
         given = {name: getattr(self, name) for name in _shared.GENERATION}
         given["empty_answer"] = bool(self.empty_answer)  # CrewAI raises an error for an empty answer
         max_tokens: Any = self._effective_max_tokens()
@@ -250,31 +248,18 @@ class _Turn:
 
     def request(self) -> _shared.Request:
         """Return the request, after CrewAI's hooks have seen the messages."""
-        llm, agent, task = self.llm, self.who["from_agent"], self.who["from_task"]
+        llm = self.llm
         self.formatted = llm._format_messages(self.messages)
-        llm._invoke_before_llm_call_hooks(self.formatted, agent)
+        llm._invoke_before_llm_call_hooks(self.formatted, self.who["from_agent"])
         conversation = [_shared.message_of(message) for message in cast("list[Any]", self.formatted)]
-        params = llm._params()
-        tools = original_tools(self.tools or [], agent, task)
-        if not tools and self.response_model is None:
-            tools = text_tools(conversation, agent, task)
-            self.in_text = bool(tools)
-        forced = self.response_model is None and is_forced_to_answer(conversation)
-        if forced and not tools:
-            tools = called_tools(conversation)
-        choice: Any = llm.tool_choice
-        if forced or not tools:
-            choice = "none"
-        elif self.functions:
-            choice = "required"  # what CrewAI reads is the function's result
-        elif choice == "required_first":
-            choice = "auto" if is_answered(conversation) else "required"
+        tools, choice = self._tools_and_choice(conversation)
         self.answer_model = self.response_model
         if tools and self.answer_model is None and not self.functions:
-            self.answer_model = answer_model(agent, task)
+            self.answer_model = answer_model(self.who["from_agent"], self.who["from_task"])
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
+        params = llm._params()
         if (tools and choice != "none") or schema is not None or self.in_text:
-            params = replace(params, grammar=None)
+            params = replace(params, grammar=None)  # it is for free text
         params = llm._loaded.with_tools(params, tools, choice, schema)
         if self.in_text:
             form: Any = React(tuple(params.stop))
@@ -285,6 +270,24 @@ class _Turn:
         check = None if self.in_text else _shared.validators_of(self.answer_model)
         self.sent = _shared.Request(llm._loaded.model(), conversation, self.params, check)
         return self.sent
+
+    def _tools_and_choice(self, conversation: list[Message]) -> tuple[list[dict[str, Any]], str]:
+        """Return the tools of the request, and the choice among them; note if they are called in text."""
+        agent, task = self.who["from_agent"], self.who["from_task"]
+        tools = original_tools(self.tools or [], agent, task)
+        if not tools and self.response_model is None:
+            tools = text_tools(conversation, agent, task)
+            self.in_text = bool(tools)
+        if self.response_model is None and is_forced_to_answer(conversation):
+            return tools or called_tools(conversation), "none"
+        choice = self.llm.tool_choice
+        if not tools:
+            choice = "none"
+        elif self.functions:
+            choice = "required"  # what CrewAI reads is the function's result
+        elif choice == "required_first":
+            choice = "auto" if is_answered(conversation) else "required"
+        return tools, choice
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""
@@ -333,6 +336,11 @@ class _Turn:
         return answer
 
     def _text(self, generation: Generation) -> str | BaseModel:
+        """Return an answer without native calls: its text, or the instance of the class that was asked for.
+
+        Raises:
+            BudgetError: the token budget ran out inside a structured answer.
+        """
         if self.answer_model is not None and not generation.tool_calls:
             # In text, the answer has words before it, and no pointers into it.
             cut = ("",) if self.in_text and generation.finish_reason == "length" else generation.cut

@@ -17,15 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolgrammar.core.conversation import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    Event,
-    Message,
-    TextDelta,
-    ToolCall,
-)
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.tools.formats import TurnSpec, WireFormat
 from toolgrammar.tools.formats.base import decode_object
@@ -136,6 +128,10 @@ class _Parser(StreamParser):
         self._state = self._read_text
 
     def _read_text(self, events: list[Event]) -> bool:
+        """Read up to a marker: ``Action:`` at the beginning of a line begins a call, ``Final Answer:`` the answer.
+
+        Other markers are text. Return True if there may be more to read (see `StreamParser`).
+        """
         text, mark = self._buffer.take_before(_MARKS, final=self._final)
         self._write(text, events)
         if mark == ACTION and self._begins_line:

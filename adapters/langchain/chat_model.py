@@ -232,9 +232,8 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         """
         with _shared.translated(translation.errors):
             all_tools = translation.tools_at_the_end(messages, translation.openai_tools(tools or ()))
-            tool_set = self.loaded.tools(all_tools)
-            mode: Any = self.tools_in_prompt or "schemas"
-            return _shared.count_tokens(self.loaded.model(), translation.to_messages(messages), tool_set, mode)
+            count: int = self.loaded.count_tokens(translation.to_messages(messages), all_tools, self.tools_in_prompt)
+            return count
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
         usages = [output["token_usage"] for output in llm_outputs if output]
@@ -392,6 +391,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        """Return a whole answer."""
         with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             generation = request.generate()
@@ -405,6 +405,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
+        """Do what `_generate` does without blocking the event loop."""
         with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             generation = await request.agenerate()
@@ -418,6 +419,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
+        """Yield an answer in chunks."""
         with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             chunks = translation.Chunks(_answer(request), blocks=self.output_version == "v1")
@@ -435,6 +437,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
+        """Do what `_stream` does without blocking the event loop."""
         with _shared.translated(translation.errors):
             request = self._request(messages, stop, kwargs)
             chunks = translation.Chunks(_answer(request), blocks=self.output_version == "v1")
@@ -454,6 +457,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             run_manager: CallbackManagerForLLMRun | None = None,
             **kwargs: Any,
         ) -> Iterator[Any]:
+            """Yield an answer as LangChain's content-block events."""
             with _shared.translated(translation.errors):
                 request = self._request(messages, stop, kwargs)
                 chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)
@@ -472,6 +476,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             run_manager: AsyncCallbackManagerForLLMRun | None = None,
             **kwargs: Any,
         ) -> AsyncIterator[Any]:
+            """Do what `_stream_chat_model_events` does without blocking the event loop."""
             with _shared.translated(translation.errors):
                 request = self._request(messages, stop, kwargs)
                 chunks, blocks = translation.Chunks(_answer(request)), _blocks(request, run_manager)

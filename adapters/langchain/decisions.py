@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, Field, model_validator
 
 from toolgrammar.core.errors import MissingDependencyError, ModelError
-from toolgrammar.core.models import Decides, Decision
+from toolgrammar.core.models import Decision, Model
 
 from .. import _shared
 from .._shared import decisions as system_one
@@ -87,7 +87,7 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
     def model_post_init(self, context: Any, /) -> None:
         """Load the model, and check the settings: a wrong one is an error now, not at the first call."""
         super().model_post_init(context)
-        Decides.check_options(self.orders, self.prior, False, self.timeout)
+        Model.check_options(self.orders, self.prior, False, self.timeout)
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
         system_one.require_logits(self.loaded)
@@ -163,6 +163,7 @@ def _state(value: Any) -> Any:
 
 
 def _message(message: BaseMessage) -> dict[str, Any]:
+    """Return a message as an object of JSON: role, content, and calls."""
     made: dict[str, Any] = {"role": _shared.role_of(getattr(message, "role", message.type))}
     if isinstance(message.content, list):
         _state(message.content)  # media are refused

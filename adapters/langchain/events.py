@@ -100,6 +100,7 @@ class Blocks:
         return [_finished(self._count - 1, {"type": kind, kind: "".join(pieces)})]
 
     def _message_finish(self, last: Any) -> dict[str, Any]:
+        """Return the last event of a message, with the metadata of its last chunk and the tokens of all."""
         metadata = dict(last.response_metadata)
         if "logprobs" in metadata:
             metadata["logprobs"] = {**metadata["logprobs"], "content": self._logprobs}

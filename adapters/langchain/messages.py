@@ -127,6 +127,11 @@ def _without_changes(message: BaseMessage) -> BaseMessage | None:
 
 
 def _to_message(message: BaseMessage) -> Message:
+    """Return a message of LangChain as ours.
+
+    Raises:
+        ModelError: it is not part of a conversation, or its content cannot be read.
+    """
     content = _shared.parts_of(message.content)
     if isinstance(message, HumanMessage):
         return Message("user", content, name=message.name)

@@ -246,6 +246,7 @@ class _Chunks:
 
 
 def _chunk(**fields: Any) -> dict[str, Any]:
+    """Return a chunk of LiteLLM: a dict in which every field is present."""
     return {
         "text": "",
         "tool_use": None,

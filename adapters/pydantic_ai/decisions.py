@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.models import Decides, Decision, Model, Question
+from toolgrammar.core.models import Decision, Model, Question
 
 from .. import _shared
 from .._shared import decisions as system_one
@@ -59,9 +59,9 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         ModelError: the model cannot be loaded, or is on a server, where no logits are seen; or an option is wrong.
     """
 
-    max_choice_options: ClassVar[int | None] = Decides.MAX_LABELS
-    max_score_levels: ClassVar[int | None] = Decides.MAX_LEVELS
-    max_questions: ClassVar[int | None] = Decides.MAX_QUESTIONS
+    max_choice_options: ClassVar[int | None] = Model.MAX_LABELS
+    max_score_levels: ClassVar[int | None] = Model.MAX_LEVELS
+    max_questions: ClassVar[int | None] = Model.MAX_QUESTIONS
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         settings: ModelSettings | None = None,
         profile: ModelProfileSpec | None = None,
     ) -> None:
-        Decides.check_options(orders, prior, False, None)
+        Model.check_options(orders, prior, False, None)
         self._orders, self._prior = orders, prior
         self._loaded = _shared.LoadedModel(model, options)
         system_one.require_logits(self._loaded)

@@ -197,6 +197,11 @@ def to_messages(messages: Sequence[parts.ModelMessage]) -> list[Message]:
 
 
 def _user(content: Any) -> Message:
+    """Return a prompt of the user, a text or a list of texts and files, as a message.
+
+    Raises:
+        ModelError: it has a file that is no image.
+    """
     if isinstance(content, str):
         return Message("user", content)
     made: list[Part] = []
@@ -216,6 +221,7 @@ def _user(content: Any) -> Message:
 
 
 def _answer(message: parts.ModelResponse) -> Message | None:
+    """Return an earlier answer as a message; None if nothing of it can be read here."""
     text = "".join(part.content for part in message.parts if isinstance(part, parts.TextPart))
     reasoning = "".join(part.content for part in message.parts if isinstance(part, parts.ThinkingPart))
     calls: tuple[ToolCall, ...] = tuple(

@@ -87,6 +87,7 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
         return SYSTEM
 
     def _instance_profile_defaults(self, profile: ModelProfile) -> ModelProfile:
+        """Return the framework's profile of this model: what it can do."""
         model = self._loaded.model()
         known = ModelProfile(
             supports_json_schema_output=True,
@@ -170,6 +171,7 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
     def _request(
         self, messages: list[ModelMessage], settings: ModelSettings | None, parameters: ModelRequestParameters
     ) -> tuple[_shared.Request, ModelRequestParameters]:
+        """Return one request, ready for the model, and the parameters as the framework completed them."""
         settings, parameters = self.prepare_request(settings, parameters)
         params = sampling(settings or {}, parameters.thinking)
         shown = parameters.declared_tool_defs
@@ -196,6 +198,7 @@ class _Stream(StreamedResponse):  # type: ignore[misc]
     _timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
     async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        """Yield the framework's events; the details of the answer are there after the last one."""
         collected = _shared.Collector()
         with translated(self._name):
             for event in self._taken(self._first, collected):

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -23,6 +23,7 @@ from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Us
 from toolgrammar.core.errors import ContextOverflowError, LiveValuesError, SchemaWarning
 from toolgrammar.core.generation import Deadline, GenerateParams
 from toolgrammar.core.models import Decision, Model
+from toolgrammar.tools import Policy
 
 from .._shared.decisions import prompt_tokens
 from .._shared.options import policies_of
@@ -39,8 +40,6 @@ from .protocols.completions import COMPLETIONS
 from .protocols.decisions import DECISIONS, SYSTEM_ONE, DecisionProtocol
 from .served import Served
 from .unused import LoggedFields, header, pattern_of
-
-T = TypeVar("T")
 
 _logger = logger_of("server")
 
@@ -85,7 +84,16 @@ def create_app(
         MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
     """
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
-    return _Server(models, limits or Limits(), defaults, api_keys, metrics, values, policy, fetch_images).app
+    limits = limits or Limits()
+    served = Served(
+        models,
+        defaults,
+        max_schema=limits.max_schema,
+        values=values,
+        fetch_images=fetch_images,
+        max_fetched=limits.max_body,
+    )
+    return _Server(served, limits, tuple(api_keys), policies_of(policy, api_keys), metrics).app
 
 
 @dataclass
@@ -105,33 +113,30 @@ class _Record:
 class _Server:
     """State of an application.
 
+    Args:
+        served: its models.
+        limits: bounds of requests.
+        api_keys: keys of which every request needs one.
+        policies: the policy of each key, by its number (`policies_of`); None: there is none.
+        metrics: serve ``/metrics``.
+
     Attributes:
         app: the application.
     """
 
     def __init__(
         self,
-        models: str | Model | Mapping[str, str | Model],
+        served: Served,
         limits: Limits,
-        defaults: GenerateParams | None,
-        api_keys: Collection[str] | Mapping[str, str],
+        api_keys: tuple[str, ...],
+        policies: Mapping[int | None, Policy] | None,
         metrics: bool,
-        values: Mapping[str, Any] | None,
-        policy: Any,
-        fetch_images: Collection[str],
     ) -> None:
-        self._served = Served(
-            models,
-            defaults,
-            max_schema=limits.max_schema,
-            values=values,
-            fetch_images=fetch_images,
-            max_fetched=limits.max_body,
-        )
+        self._served = served
         self._limits = limits
         self._queues = {name: Queue(limits, self._served.relieve) for name in self._served}
-        self._incoming = Incoming(limits, tuple(api_keys))
-        self._policies = policies_of(policy, api_keys)
+        self._incoming = Incoming(limits, api_keys)
+        self._policies = policies
         self._metrics = Metrics(self._queues, self._incoming.queue) if metrics else None
         stored = responses.Responses()
         self._logged = LoggedFields()
@@ -168,6 +173,7 @@ class _Server:
         """Return the endpoint of a protocol: errors become its failures, and every request is recorded once."""
 
         async def endpoint(request: Request) -> Response:
+            """Answer a request, or tell what is wrong with it."""
             record = _Record(protocol.path, time.perf_counter())
             try:
                 with Span.continued(request.headers):

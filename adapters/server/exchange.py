@@ -105,6 +105,11 @@ class Incoming:
         return await self.read(request, deadline, lambda: parse(data))
 
     async def _bytes(self, request: Request) -> bytes:
+        """Return the body of a request.
+
+        Raises:
+            RequestError: it is too large.
+        """
         most = self._limits.max_body
         stated = request.headers.get("content-length", "")
         size = int(stated) if stated.isdecimal() else 0
@@ -130,6 +135,7 @@ class Incoming:
         left = threading.Event()
 
         async def done() -> T:
+            """Wait for a turn, and do the work in a thread."""
             async with self.queue.turn() as turn:
 
                 def check() -> None:
@@ -185,6 +191,8 @@ class _Decoder(json.JSONDecoder):
         left = MAX_VALUES
 
         def counted(scan: Callable[..., Any]) -> Callable[..., Any]:
+            """Return the decoder's function for the value at a place of a text, with a count of its calls."""
+
             def scan_one(text: str, at: int) -> Any:
                 nonlocal left
                 left -= 1

@@ -171,6 +171,11 @@ class RequestImages:
         return replace(message, content=tuple(read))
 
     def _read(self, model: LocalModel, part: ImagePart, field: str) -> ImagePart:
+        """Return an image of the content at ``field`` that the model can read; one with an address alone is fetched.
+
+        Raises:
+            RequestError: it cannot be fetched or read.
+        """
         subject = f"the image in {field}"
         if part.data is None and part.url and self._fetcher is not None:
             try:
@@ -198,6 +203,11 @@ class RequestImages:
 
 
 def _host_and_port(entry: str) -> tuple[str, int | None]:
+    """Return the name and the port (None: that of the scheme) of a listed host: ``"*.a.org:81" -> ("*.a.org", 81)``.
+
+    Raises:
+        ModelError: it is no host.
+    """
     try:
         parts = urlsplit(f"//{entry}")
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port

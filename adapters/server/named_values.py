@@ -84,6 +84,11 @@ def _mark(given: Any, values: Values) -> dict[str, Any]:
 
 
 def _values(name: str, source: Any) -> Values:
+    """Return what an operator gives under a name as `Values`.
+
+    Raises:
+        InvalidSchemaError: it is neither a callable, nor a `Values`, nor a list.
+    """
     if isinstance(source, Values) or callable(source):
         return Values.of(source)
     if isinstance(source, (list, tuple)):

@@ -55,6 +55,7 @@ class Row:
         return replace(self, **changes)
 
     def __or__(self, other: Row) -> Row:
+        """Return the row of a field that may be what either row says: ``TEXT | LIST``."""
         return replace(
             self,
             kinds=(*self.kinds, *other.kinds),

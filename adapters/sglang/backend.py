@@ -217,6 +217,7 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
         return self._grammar("structural_tag", make)
 
     def _grammar(self, kind: str, make: Callable[[], Grammar]) -> BaseGrammarObject:
+        """Return the text of a new request under a grammar; SGLang takes what is wrong with it as an object, too."""
         try:
             grammar = make()
             constraint = self._constraints.bind(grammar, self._vocabulary)

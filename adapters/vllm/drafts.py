@@ -73,6 +73,7 @@ def with_drafts(scheduler: Any, *, is_greedy_only: bool) -> Iterator[None]:
 
 
 def _set_drafts(scheduler: Any, running: list[Any]) -> None:
+    """Set the forced text of each running request as its drafts."""
     manager = scheduler.structured_output_manager
     for request in running:
         if request.num_output_tokens == 0 or request.num_computed_tokens != request.num_tokens - 1:

@@ -152,6 +152,7 @@ def samples_wrongly() -> bool:
 
 
 def _wrap_scheduler() -> None:
+    """Set the drafts of forced text before vLLM's scheduler schedules a step."""
     from vllm.v1.core.sched.scheduler import Scheduler
 
     schedule = Scheduler.schedule
@@ -175,6 +176,7 @@ def _wrap_manager() -> None:
 
     @wraps(create)
     def with_request(manager: Any, request: Any) -> Any:
+        """Make a grammar, and tell it its request."""
         grammar = create(manager, request)
         belong_to = getattr(grammar, "belong_to", None)
         if belong_to is not None:
@@ -217,6 +219,7 @@ def keep_calls_out(manager: Any, request: Any) -> None:
 
 
 def _wrap_parameters() -> None:
+    """Refuse requests that this vLLM samples wrongly (`sampling_fault`)."""
     from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import SamplingParams
 

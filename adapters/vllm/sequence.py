@@ -215,6 +215,11 @@ class Sequence:
             row[:] = self._ends.mask
 
     def _narrow(self, row: npt.NDArray[np.uint32]) -> None:
+        """Change the grammar's mask: the engine's ends for the vocabulary's, and no token that exceeds the budget.
+
+        Raises:
+            ToolGrammarError: the grammar met a limit.
+        """
         ends = self._ends
         is_whole = self.matcher.is_accepting
         if is_whole:

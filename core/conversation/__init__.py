@@ -35,11 +35,11 @@ if TYPE_CHECKING:
         ValueMass as ValueMass,
     )
     from .message_dicts import (
-        ROLES as ROLES,
         image as image,
         message_of as message_of,
         parts_of as parts_of,
         past_call as past_call,
+        role_of as role_of,
     )
     from .messages import (
         Fault as Fault,
@@ -66,7 +66,7 @@ if not TYPE_CHECKING:
                 "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
                 "MessageBuilder ReasoningDelta TextDelta TokenWritten Usage ValueMass"
             ),
-            "message_dicts": "ROLES image message_of parts_of past_call",
+            "message_dicts": "image message_of parts_of past_call role_of",
             "messages": ("Fault ImagePart Message Part ReasoningBlock Role TextPart ToolCall as_shown new_call_id"),
             "reasoning": "ReasoningMarkers ReasoningSplitter",
             "trace": "ForbiddenToken Trace TracedToken",

@@ -18,7 +18,7 @@ from ..json import SPACE, read_json_prefix
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 
 #: The roles of OpenAI's chat form.
-ROLES: Mapping[str, Role] = {
+_ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -36,6 +36,11 @@ _NO_OBJECT = "the arguments are not a JSON object"
 _REASON = re.compile(r"\}?\s*<.*>", re.DOTALL)
 
 
+def role_of(name: str) -> Role:
+    """Return the role that a framework calls ``name``; an unknown name is the user."""
+    return {**_ROLES, "human": "user", "ai": "assistant"}.get(name, "user")
+
+
 def message_of(message: Mapping[str, Any]) -> Message:
     """Return a message in OpenAI's chat form as ours. Keys without a meaning here are passed over.
 
@@ -43,9 +48,9 @@ def message_of(message: Mapping[str, Any]) -> Message:
         ModelError: its role, content or calls have another form.
     """
     name = message.get("role")
-    role = ROLES.get(name) if isinstance(name, str) else None
+    role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        raise ModelError(f"a message has the role {name!r}", hint=f"roles are {', '.join(map(repr, ROLES))}")
+        raise ModelError(f"a message has the role {name!r}", hint=f"roles are {', '.join(map(repr, _ROLES))}")
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise ModelError(f"tool_calls of a message is {calls!r}", hint="give a list of calls")

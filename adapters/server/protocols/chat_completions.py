@@ -169,6 +169,7 @@ def _head(parsed: ParsedRequest, kind: str) -> dict[str, Any]:
 
 
 def _read_message(fields: Fields) -> Message:
+    """Return a message of the request; the refusal of an earlier answer is its text."""
     content = fields["content"]
     if isinstance(content, list):
         content = [
@@ -242,6 +243,7 @@ class _Chunks(Chunks):
         return openai_form.usage(openai_form.total(counts))
 
     def _other(self, event: Event) -> Iterable[str]:
+        """Return the chunks of reasoning and calls. A call of a custom tool comes when it is whole, or not at all."""
         if isinstance(event, ReasoningDelta):
             yield self._delta(reasoning_content=event.text)
         elif isinstance(event, CallStart):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Question, Scale, YesNo
+from toolgrammar.core.models import Decision, LocalModel, OneOf, Question, Scale, YesNo
 
 from ..._shared import decisions as system_one
 from .. import rows
@@ -127,10 +127,10 @@ class Decisions(DecisionProtocol):
                 raise RequestError(f"two questions have the name {key!r}", field=one.path("name"))
             question, values = _question(one)
             with at_field(one.place):
-                Decides.check_question(key, question, bool(options["refusal"]))
+                LocalModel.check_question(key, question, bool(options["refusal"]))
             questions[key], details[key] = question, (own, values)
         with at_field("questions"):
-            Decides.check_questions(questions)
+            LocalModel.check_questions(questions)
         return ParsedDecisions(name, state, questions, options, details)
 
     def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
@@ -189,9 +189,9 @@ class SystemOne(DecisionProtocol):
             questions[key] = system_one.question_of(one.kind, one["instructions"], criteria)
             details[key] = one.kind, criteria
             with at_field(one.place):
-                Decides.check_question(key, questions[key])
+                LocalModel.check_question(key, questions[key])
         with at_field("questions"):
-            Decides.check_questions(questions)
+            LocalModel.check_questions(questions)
         return ParsedDecisions(name, fields["state"], questions, options, details)
 
     def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _options(fields: Fields) -> dict[str, Any]:
     if own is not None:
         options = {"orders": own["orders"], "prior": own["prior"], "refusal": own["refusal"] or False}
     with at_field("toolgrammar.orders"):
-        Decides.check_options(timeout=None, **options)
+        LocalModel.check_options(timeout=None, **options)
     return options
 
 

@@ -269,6 +269,7 @@ def model_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _head(model: str) -> dict[str, Any]:
+    """Return a message without content."""
     return {
         "id": new_id("msg_"),
         "type": "message",

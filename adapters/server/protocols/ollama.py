@@ -287,6 +287,11 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
+    """Return Ollama's ``options`` as fields of `GenerateParams`; None means not given.
+
+    Raises:
+        RequestError: one of them cannot be met.
+    """
     options: dict[str, Any] = {ours: fields[theirs] for theirs, ours in _OPTIONS.items()}
     options["seed"] = parts.seed_of(options["seed"])
     budget, window, span = fields["num_predict"], fields["num_ctx"], fields["repeat_last_n"]
@@ -316,6 +321,7 @@ def _content(text: str, images: Sequence[ImagePart]) -> str | tuple[Part, ...]:
 
 
 def _read_message(fields: Fields) -> Message:
+    """Return a message of the request."""
     text, images = fields["content"], _images(fields)
     calls = [(call["id"], call["function"]) for call in fields["tool_calls"]]
     return Message(

@@ -11,11 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.conversation import (
-    Generation,
-    Message,
-    Part,
-)
+from toolgrammar.core.conversation import Generation, Message, Part
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared

@@ -34,6 +34,7 @@ from toolgrammar.core import (
     Vocabulary,
     load_model,
 )
+from toolgrammar.core import errors as our_errors
 from toolgrammar.core.testing import ScriptedModel
 
 # LangChain's own names for these came with later versions; before, our errors pass as they are.
@@ -193,7 +194,9 @@ def test_saved_and_loaded(noise: Model) -> None:
     expected = {"model": "embedded", "options": {"seed": 3}, "temperature": 0.5, "stop": ["x"]}
     assert {name: value for name, value in saved["kwargs"].items() if value is not None} == expected
     assert dumpd(ChatToolGrammar(model=noise))["type"] == "not_implemented"
-    assert dumpd(ChatToolGrammar(model="embedded", options={"seed": 3, "weights": None}))["type"] == "constructor"
+    assert (
+        dumpd(ChatToolGrammar(model="embedded", options={"seed": 3, "context_window": 4_096}))["type"] == "constructor"
+    )
 
 
 @pytest.mark.filterwarnings("ignore:The function `load` is in beta")
@@ -310,17 +313,24 @@ NAMES = {
     **dict.fromkeys(["UnknownToolError", "ModelError"], "ModelInvalidRequestError"),
 }
 
+#: Our errors by their codes.
+OURS: dict[str, type[ToolGrammarError]] = {
+    each.code: each
+    for each in vars(our_errors).values()
+    if isinstance(each, type) and issubclass(each, ToolGrammarError)
+}
+
 
 def test_error_table() -> None:
     """The table names what agents and middleware act on, and leaves out what this LangChain does not have."""
-    named = {ours.__name__: row.theirs.__name__ for row in langchain_messages.errors() for ours in row.ours}
+    named = {OURS[code].__name__: theirs.__name__ for code, theirs in langchain_messages.errors().items()}
     assert named == {ours: theirs for ours, theirs in NAMES.items() if hasattr(exceptions, theirs)}
 
 
 def test_langchain_retries_what_we_call_retryable() -> None:
     """LangChain and we agree on what may succeed when it is tried again."""
-    for row in langchain_messages.errors():
-        assert {getattr(row.theirs, "is_retryable", False)} == {ours.retryable for ours in row.ours}, row
+    for code, theirs in langchain_messages.errors().items():
+        assert getattr(theirs, "is_retryable", False) == OURS[code].retryable, code
 
 
 def test_langchains_errors_are_known() -> None:
@@ -336,7 +346,7 @@ def test_older_langchain_gets_our_errors(monkeypatch: pytest.MonkeyPatch) -> Non
     """Where LangChain has no name for an error, ours is raised as it is."""
     for name in {*NAMES.values()}:
         monkeypatch.delattr(exceptions, name, raising=False)
-    assert langchain_messages.errors() == []
+    assert langchain_messages.errors() == {}
     with pytest.raises(ToolGrammarError) as caught:
         ChatToolGrammar(model=ScriptedModel(["x"], context_window=50)).invoke("word " * 100)
     assert type(caught.value) is ContextOverflowError
