@@ -21,7 +21,13 @@ cdef class ClassSurvey:
 
     cdef unsigned int[::1] inside(self, int most, int words)
 
-cdef ClassSurvey survey_class(Positions automaton, Trie trie, long long star, long long free)
+cdef ClassSurvey survey_class(Positions automaton, Trie trie, Subtrees subtrees, long long star, long long free)
+
+cdef int _list_below(
+    Trie trie, int node, int[::1] begun, int[::1] token, int[::1] sizes, int tokens, object partial
+) except -1
+
+cdef bint _is_partial(Trie trie, int node) except -1
 
 cdef ClassSurvey _sorted_survey(
     int[::1] token,

@@ -86,12 +86,18 @@ class ClassSurvey:
 
 
 @cython.cfunc
-def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: cython.longlong) -> ClassSurvey:
+def survey_class(
+    automaton: Positions, trie: Trie, subtrees: Subtrees, star: cython.longlong, free: cython.longlong
+) -> ClassSurvey:
     """Return the survey of a class.
+
+    Below a node whose path is in C*, and below which are only bytes of groups that are in C as a whole, every token is
+    in C*: there the automaton is not asked.
 
     Args:
         automaton: the automaton.
         trie: the vocabulary's trie.
+        subtrees: the automaton's subtree test.
         star: the row state between two characters of a string of C*.
         free: the row state between two characters of the free string.
     """
@@ -101,6 +107,8 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
     at: cython.int
     then: cython.longlong
     wide: cython.longlong
+    # The groups of bytes below which the automaton must be asked.
+    mixed: cython.ulonglong = subtrees.left_by(cython.cast(cython.int, star)) | encoding.OTHER
     tokens: cython.int = 0
     exits: cython.int = 0
     longest: cython.int = 0
@@ -142,8 +150,64 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
                 partial.append(trie.order[at])
         here[depth], there[depth] = then, wide
         i += 1
+        if then == star and not trie.below[i - 1] & mixed:
+            longest = max(longest, _list_below(trie, i - 1, begun, token, sizes, tokens, partial))
+            at = i
+            i += trie.size[i - 1] - 1
+            tokens += trie.first[i] - trie.first[at]
     partial.append(-1)  # a buffer may not be empty
     return _sorted_survey(token, sizes, tokens, partial, exit, chars, leads, exits, longest)
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _list_below(
+    trie: Trie,
+    node: cython.int,
+    begun: cython.int[::1],
+    token: cython.int[::1],
+    sizes: cython.int[::1],
+    tokens: cython.int,
+    partial: object,
+) -> cython.int:
+    """List all tokens below a trie node, which begin with whole characters of C and go on in C*; return the greatest
+    number of their characters.
+
+    Args:
+        trie: the vocabulary's trie.
+        node: the node; a character ends there.
+        begun: by depth on the current path, the number of characters; that of the node is known.
+        token: the tokens so far; those below the node are added.
+        sizes: their numbers of characters, likewise.
+        tokens: the number of tokens so far.
+        partial: the tokens that end within a character, likewise.
+    """
+    longest: cython.int = 0
+    i: cython.int
+    at: cython.int
+    depth: cython.int
+    byte: cython.int
+    for i in range(node + 1, node + trie.size[node]):
+        depth, byte = trie.depth[i], trie.byte[i]
+        begun[depth] = begun[depth - 1] + ((byte & 0xC0) != 0x80)  # other bytes continue a character
+        longest = max(longest, begun[depth])
+        for at in range(trie.first[i], trie.first[i + 1]):
+            token[tokens], sizes[tokens] = trie.order[at], begun[depth]
+            tokens += 1
+            if byte >= 0x80 and _is_partial(trie, i):
+                partial.append(trie.order[at])
+    return longest
+
+
+@cython.cfunc
+@cython.exceptval(-1, check=False)
+def _is_partial(trie: Trie, node: cython.int) -> cython.bint:
+    """Return True if the path of a trie node, which is valid UTF-8, ends within a character of several bytes."""
+    size: cython.int = 1
+    while (trie.byte[node] & 0xC0) == 0x80:
+        node = trie.parent[node]
+        size += 1
+    return size < (2 if trie.byte[node] < 0xE0 else 3 if trie.byte[node] < 0xF0 else 4)
 
 
 @cython.cfunc

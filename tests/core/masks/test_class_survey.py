@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import random
+import re
 from itertools import product
 
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.automaton.lazy_dfa import Program
 from toolgrammar.core.errors import UnsatisfiableSchemaError
+from toolgrammar.core.masks.index_files import index_of
+from toolgrammar.core.masks.masks import Masks
+from toolgrammar.core.regex.compile import regex_term
 
 LETTERS = b"abcdefghijkl"
 CLASSES = (
@@ -185,3 +191,50 @@ def test_names_left_out_are_walked_alone() -> None:
     assert matcher.accept_bytes(b'{"')
     allowed = {tokens[token] for token in matcher.allowed_tokens()}
     assert allowed == {word for word in tokens if not word.endswith(b"!")} - {b'abcd"'}
+
+
+@pytest.mark.parametrize(
+    "pattern", ["[^]", r"[^x]", r"[^\n]", "[a-z]", "[a-zà-ÿ]", r"[\w ]", r"[^a-m]", r"[^€😀]", r"\S", "."]
+)
+def test_a_survey_has_the_prefixes_of_strings_of_its_class(pattern: str) -> None:
+    """The tokens are those whose characters are in the class, by their number; the last one may be incomplete."""
+    walk = random.Random(pattern)
+    characters = 'abcxyz09 _-.é€ß漢字😀😁я\u2028\n"\\'
+    tokens = {bytes((byte,)) for byte in range(256)}
+    for _ in range(3_000):
+        data = "".join(walk.choices(characters, k=walk.randrange(1, 7))).encode()
+        tokens.add(data[walk.randrange(2) * walk.randrange(2) : len(data) - walk.randrange(3)] or b"a")
+    ordered = sorted(tokens)
+    vocabulary = Vocabulary([*ordered, None], eos=[len(ordered)], cache_dir=False)
+    index = index_of(vocabulary)
+    program = Program(lambda nodes: nodes.json_string(nodes.terms.ALL))
+    masks = Masks(program.automaton, index, (), {}, 2**30)
+    masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True))
+    ((_, survey),) = index.surveys.items()
+    token, until, partial, *_ = survey.saved()
+    found = {
+        number: size for size in range(len(until) - 1) for number in token[until[size - 1] if size else 0 : until[size]]
+    }
+    in_python = {"[^]": r"[\s\S]", ".": r"[^\n\r\u2028\u2029]", r"\S": r"[^\s\u2028]"}
+    member = re.compile(in_python.get(pattern, pattern), re.ASCII)
+    expected, incomplete = {}, set()
+    for number, data in enumerate(ordered):
+        text = codecs.getincrementaldecoder("utf-8")("ignore").decode(data)
+        rest = data[len(text.encode()) :]
+        last = [code for code in (*characters, "\u0800", "\U0010ffff", "ÿ") if rest and code.encode().startswith(rest)]
+        whole = data[: len(data) - len(rest)] == text.encode()
+        if (
+            not whole
+            or (rest and not last)
+            or any(each in '"\\' or each < " " or not member.match(each) for each in text)
+        ):
+            continue
+        if not rest:
+            expected[number] = len(text)
+        elif any(map(member.match, last)):
+            expected[number] = len(text) + 1
+            incomplete.add(number)
+    assert {number: size for number, size in found.items() if number in expected} == expected
+    assert {number for number in partial if number in expected} == incomplete
+    others = {number for number in found.keys() - expected.keys() if b"\\" not in ordered[number]}
+    assert others <= set(partial)  # within a character that this test does not know
