@@ -346,9 +346,7 @@ class TokenSets:
         ranges, star = self.automaton.byte_rows.character_class(number)
         found = self.index.surveys.get(ranges)
         if found is None:
-            found = survey_class(
-                self.automaton, self.trie, self.subtrees, star, self.automaton.byte_rows.free_body()
-            )
+            found = survey_class(self.automaton, self.trie, self.subtrees, star, self.automaton.byte_rows.free_body())
             self.index.surveys.put(ranges, found)
         return found
 
