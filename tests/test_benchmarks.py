@@ -771,7 +771,7 @@ def test_schemas_of_packages(bench: Any, tmp_path: Path, capsys: pytest.CaptureF
         member.size = len(content)
         tar.addfile(member, io.BytesIO(content))
     listed = tmp_path / "list.txt"
-    listed.write_text("pypi a-wheel==1.0\nnpm @scope/name==2.0\n")
+    listed.write_text("# two packages\npypi a-wheel==1.0\nnpm @scope/name==2.0\n")
     digests = []
     for out in ("one.jsonl.gz", "two.jsonl.gz"):
         bench("masks.package_schemas").main(tmp_path / out, listed, tmp_path)

@@ -31,7 +31,7 @@ from benchmarks.shared.sources import CACHE, files, packed
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.tools import ToolSet
 
-#: The packages: a registry and ``NAME==VERSION`` a line.
+#: The packages: a registry and ``NAME==VERSION`` a line; the first line has the size and the sha256 of the set.
 PACKAGES = Path(__file__).with_suffix(".txt")
 #: Maximum size of a file, and seconds of processor time for the instances of a schema.
 MAX_BYTES, SECONDS = 20_000_000, 20
@@ -96,6 +96,30 @@ def instances(schema: Any, count: int) -> list[dict[str, Any]]:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
+def collected(packages: Path, folder: Path, most: int) -> Iterator[tuple[str, Any]]:
+    """Yield the schemas of the set: ``PACKAGE/FILE``, and the schema. Print for each package how many there are.
+
+    Args:
+        packages: the list.
+        folder: keeps the downloaded packages.
+        most: schemas of a package; of more, those that are spread over it.
+    """
+    of_maskbench = rows(MASKBENCH_ALL) if MASKBENCH_ALL.exists() else []
+    known = {json.dumps(row["schema"], sort_keys=True) for row in of_maskbench}
+    listed = packages.read_text(encoding="utf-8").splitlines()
+    for registry, _, pinned in (line.partition(" ") for line in listed if not line.startswith("#")):
+        name, _, version = pinned.partition("==")
+        found: list[tuple[str, Any]] = []
+        for place, schema in schemas(packed(registry, name, version, folder)):
+            text = json.dumps(schema, sort_keys=True)
+            if text not in known:
+                known.add(text)
+                found.append((f"{name}/{place}", schema))
+        taken = spread(found, min(most, len(found)))
+        print(f"{name}: {len(taken)} of {len(found)}", flush=True)
+        yield from taken
+
+
 def main(out: Path, packages: Path = PACKAGES, folder: Path = CACHE, most: int = 40, texts: int = 4) -> None:
     """Write the set.
 
@@ -105,26 +129,12 @@ def main(out: Path, packages: Path = PACKAGES, folder: Path = CACHE, most: int =
         most: schemas of a package
         texts: valid instances of a schema
     """
-    of_maskbench = rows(MASKBENCH_ALL) if MASKBENCH_ALL.exists() else []
-    known = {json.dumps(row["schema"], sort_keys=True) for row in of_maskbench}
     counts: Counter[str] = Counter()
     digest = hashlib.sha256()
     with gzip.open(out, "wt", encoding="utf-8") as file:
-        for listed in packages.read_text(encoding="utf-8").splitlines():
-            registry, _, pinned = listed.partition(" ")
-            name, _, version = pinned.partition("==")
-            found: list[tuple[str, Any]] = []
-            for place, schema in schemas(packed(registry, name, version, folder)):
-                text = json.dumps(schema, sort_keys=True)
-                if text not in known:
-                    known.add(text)
-                    found.append((f"{name}/{place}", schema))
-            for place, schema in spread(found, min(most, len(found))):
-                tests = instances(schema, texts)
-                file.write(json.dumps({"id": place, "schema": schema, "tests": tests}) + "\n")
-                digest.update(json.dumps([place, schema]).encode())
-                counts["schemas"] += 1
-                counts["instances"] += len(tests)
-                counts["without instances"] += not tests
-            print(f"{name}: {min(most, len(found))} of {len(found)}", flush=True)
+        for place, schema in collected(packages, folder, most):
+            tests = instances(schema, texts)
+            file.write(json.dumps({"id": place, "schema": schema, "tests": tests}) + "\n")
+            digest.update(json.dumps([place, schema]).encode())
+            counts.update({"schemas": 1, "instances": len(tests), "without instances": not tests})
     print(dict(counts), "sha256 of the schemas", digest.hexdigest())
