@@ -497,6 +497,15 @@ def tools_in_prompt(report: Result) -> str:
     return table((*columns, "all right"), rows)
 
 
+@shows("fuzz_peers", "fuzz_servers")
+def fuzz_peers(result: Result) -> str:
+    """Faults of servers that ways of drawing calls find."""
+    ways = ("ours", "hypothesis-jsonschema", "chance")
+    rows = [[fault, *found.values()] for fault, found in result["faults"].items()]
+    said = f"{result['calls']} calls; times found of {result['seeds']}; hypothesis-jsonschema {result['theirs']}."
+    return f"{said}\n\n{table(['fault', *ways], [*rows, totals(rows)])}"
+
+
 @shows("contracts")
 def contracts(result: Result) -> str:
     """Pairs of schemas with one change, by the kind of the change."""
@@ -566,6 +575,44 @@ def servers_table(result: Result) -> str:
             rows.append({**row, "tokens": found["tokens"]})
     head = ("server", "client", "form", "requests", "valid at first", "of those neither cut nor refused")
     return records(rows, plain(*head, *kinds, "valid in the end", "sent", "tokens"))
+
+
+@shows("engine_steps")
+def engine_steps(report: Result) -> str:
+    """vLLM's engine: drafts, and masks in a step, those that were measured."""
+    parts = []
+    if (found := report.get("drafts")) is not None:
+        columns: dict[str, Column] = {
+            "calls": lambda _: found["calls"],
+            "tokens": "tokens",
+            "accepted drafts": "accepted",
+            "steps of a call": "steps_per_call",
+            "same tokens": "same_tokens",
+            "same texts": "same_texts",
+            "choices of the model": "chosen",
+            "not its first": "otherwise",
+            "steps of the engine": "steps",
+        }
+        parts.append(records({name: run for name, run in found.items() if name != "calls"}, columns, "drafts"))
+    if (found := report.get("share")) is not None:
+        columns = {"texts": "answers", **plain("valid", "tokens"), "step, ms": "step_ms", "masks, ms": "masks_ms"}
+        columns |= {"accepting, ms": "accept_ms", "share": lambda one: f"{one['share']:.2%}"}
+        both = {f"{backend}, {attempt}": one for backend, both in found.items() for attempt, one in both.items()}
+        parts.append(records(both, columns, "masks"))
+    return "\n\n".join(parts)
+
+
+@shows("vllm_faults")
+def vllm_faults(result: Result) -> str:
+    """vLLM's engine under random combinations of features, by engine."""
+    outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
+    counted = ("preemptions", "drafts", "wrong drafts", "invalid", "lost")
+    rows = [
+        [name, sum(found["outcomes"].values()),
+         *(found["outcomes"].get(each, 0) for each in outcomes), *(found["counts"].get(each, 0) for each in counted)]
+        for name, found in result["settings"].items()
+    ]  # fmt: skip
+    return table(("engine", "requests", *outcomes, *counted), [*rows, totals(rows)])
 
 
 @shows("sglang_engine")
