@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from toolgrammar.core.errors import BudgetError, ToolGrammarError
-from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError, RemoteModel
+from toolgrammar.core.models import load_model
+from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
 
@@ -375,14 +376,9 @@ class Prober:
         def ask() -> str:
             """Return what the same request gives by this library; it blocks."""
             headers = {name: value for name, value in self.headers.items() if name.lower() == "authorization"}
-            model = RemoteModel(
-                self.model or "",
-                base_url=self.url,
-                server=kind,
-                headers=headers,
-                timeout=max(self._left(), 1.0),
-                transport=self.transport,
-            )
+            timeout = max(self._left(), 1.0)
+            address = f"{kind}:{self.model}@{self.url}"
+            model = load_model(address, headers=headers, timeout=timeout, transport=self.transport)
             try:
                 answer: Any = model.generate(prompt, **{"max_tokens": _TOKENS, **options})
             except ToolGrammarError as error:

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from toolgrammar.core.basics import Span, logger_of, report
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
-from toolgrammar.core.errors import ContextOverflowError, LiveValuesError, SchemaWarning
+from toolgrammar.core.errors import LiveValuesError, SchemaWarning, ToolGrammarError
 from toolgrammar.core.generation import Deadline, GenerateParams
 from toolgrammar.core.models import Decision, Model
 from toolgrammar.tools import Policy
@@ -216,8 +216,8 @@ class _Server:
             # Before the status is sent: most of what can go wrong does so before the first event.
             try:
                 first = await unless_gone(request, anext(events))
-            except ContextOverflowError as error:
-                if not protocol.streams_overflow:
+            except ToolGrammarError as error:
+                if error.code != "context_overflow" or not protocol.streams_overflow:
                     raise
                 return self._overflow(protocol, parsed, error, record, headers)
             if self._metrics is not None:
@@ -235,7 +235,7 @@ class _Server:
         self,
         protocol: Protocol,
         parsed: ParsedRequest,
-        error: ContextOverflowError,
+        error: ToolGrammarError,
         record: _Record,
         headers: Mapping[str, str],
     ) -> Response:
