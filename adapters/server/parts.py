@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from toolgrammar.core.basics import memoised_if_short
-from toolgrammar.core.conversation import ToolCall
+from toolgrammar.core.conversation import ImagePart, ToolCall
 from toolgrammar.core.generation import OPTIONS
 from toolgrammar.core.models import LocalModel, Model, find_markers
 from toolgrammar.tools.tool import text_parameters
@@ -171,6 +172,18 @@ def custom_tool(fields: Fields, name: str | None = None, *, deferred: bool = Fal
         with at_field(rest.path("definition")):
             text_parameters(grammar)  # an error names the line
     return function_tool(fields, name, parameters=text_parameters(grammar, INPUT), deferred=deferred)
+
+
+def base64_image(fields: Fields, name: str, data: str, media_type: str | None = None) -> ImagePart:
+    """Return the image whose bytes a field has in Base64.
+
+    Raises:
+        RequestError: it is no Base64.
+    """
+    try:
+        return ImagePart(base64.b64decode(data, validate=True), media_type=media_type)
+    except ValueError:
+        raise fields.error(name, "is not base64") from None
 
 
 def custom_input(call: ToolCall) -> str:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.conversation import Event, Generation, Message
+from toolgrammar.core.conversation import Event, Generation, Message, ToolCall
 from toolgrammar.core.generation import GenerateParams
 
+from ... import _shared
 from ..failures import Failure
 from ..fields import Fields
 from ..rows import Form
@@ -54,7 +55,21 @@ class ParsedRequest:
 
 
 class StreamWriter(ABC):
-    """Writes the events of one streamed response. Every method returns pieces of the body."""
+    """Writes the events of one streamed response. Every public method returns pieces of the body.
+
+    Args:
+        parsed: the request.
+    """
+
+    def __init__(self, parsed: ParsedRequest) -> None:
+        self._parsed = parsed
+        self._tokens = _shared.TextTokens(parsed.details.get("vocabulary"))
+        self._cut: list[str] = []  # places in the calls so far that the token budget cut
+
+    def _problem(self, call: ToolCall) -> str | None:
+        """Take a call that has ended; return why it must not be executed, None for one that may."""
+        self._cut += [call.name + pointer for pointer in call.cut]
+        return _shared.problem(call)
 
     def begin(self) -> Iterable[str]:
         """Return what comes before the first event."""

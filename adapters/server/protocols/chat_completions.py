@@ -254,8 +254,7 @@ class _Chunks(Chunks):
             if not self._is_custom:
                 yield self._call(event.index, event.text)
         elif isinstance(event, CallEnd):
-            self._cut += [event.call.name + pointer for pointer in event.call.cut]
-            reason = _shared.problem(event.call)
+            reason = self._problem(event.call)
             if self._is_custom and reason is None:
                 yield self._delta(tool_calls=[{"index": event.index, **_call(event.call, is_custom=True)}])
             elif not self._is_custom and reason is not None:

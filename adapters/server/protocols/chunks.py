@@ -23,12 +23,10 @@ class Chunks(StreamWriter):
     """
 
     def __init__(self, parsed: ParsedRequest, head: Mapping[str, Any]) -> None:
-        self._parsed = parsed
+        super().__init__(parsed)
         self._head = head
-        self._cut: list[str] = []  # places in the calls of the answer so far
-        self._index = -1
+        self._index = -1  # of the present answer
         self._usages: list[Usage] = []
-        self._tokens = _shared.TextTokens(None)
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the chunks of one event."""

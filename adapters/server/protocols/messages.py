@@ -5,7 +5,6 @@ Source: the types of the ``anthropic`` package, version 2.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -369,10 +368,7 @@ def _image(source: Fields) -> ImagePart:
     if source.kind == "url":
         with at_field(source.path("url")):
             return _shared.image(source["url"])
-    try:
-        return ImagePart(base64.b64decode(source["data"], validate=True), media_type=source["media_type"])
-    except ValueError:
-        raise source.error("data", "is not base64") from None
+    return parts.base64_image(source, "data", source["data"], source["media_type"])
 
 
 def _read_message(fields: Fields) -> list[Message]:
@@ -408,10 +404,9 @@ class _Events(StreamWriter):
     """
 
     def __init__(self, parsed: ParsedRequest) -> None:
-        self._parsed = parsed
-        self._open: str | None = None
-        self._index = -1
-        self._cut: list[str] = []
+        super().__init__(parsed)
+        self._open: str | None = None  # the kind of the open block, or the id of its call
+        self._index = -1  # of the last block
 
     def begin(self) -> Iterable[str]:
         """Return the message without content."""
@@ -430,19 +425,17 @@ class _Events(StreamWriter):
             yield self._frame("ping")
         elif isinstance(event, CallEnd):
             call = event.call
-            self._cut += [call.name + pointer for pointer in call.cut]
-            if _shared.problem(call) is None:
+            if self._problem(call) is None:
                 yield from self._close()
                 yield from self._block(call.id, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
                 yield self._delta({"type": "input_json_delta", "partial_json": call.arguments_text})
         elif isinstance(event, Finish):
             yield from self._close()
-            cut = [*event.cut, *self._cut]
             yield self._frame(
                 "message_delta",
                 delta=_stop(event),
                 usage={**_usage(event.usage), "output_tokens": event.usage.completion_tokens},
-                **_shared.extension_field(event, cut),
+                **_shared.extension_field(event, [*event.cut, *self._cut]),
             )
 
     def end(self) -> Iterable[str]:

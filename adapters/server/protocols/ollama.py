@@ -6,7 +6,6 @@ Ollama has none.
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -306,13 +305,7 @@ def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
 
 
 def _images(fields: Fields) -> list[ImagePart]:
-    images = []
-    for index, data in enumerate(fields["images"]):
-        try:
-            images.append(ImagePart(base64.b64decode(data, validate=True)))
-        except ValueError:
-            raise fields.error(f"images[{index}]", "is not base64") from None
-    return images
+    return [parts.base64_image(fields, f"images[{index}]", data) for index, data in enumerate(fields["images"])]
 
 
 def _content(text: str, images: Sequence[ImagePart]) -> str | tuple[Part, ...]:
@@ -338,10 +331,8 @@ class _Lines(StreamWriter):
     """Writer of lines of JSON; a call comes when it is whole, as Ollama's own do."""
 
     def __init__(self, parsed: ParsedRequest, in_response: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        self._parsed = parsed
+        super().__init__(parsed)
         self._in_response = in_response
-        self._cut: list[str] = []
-        self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the line of one event."""
@@ -353,8 +344,7 @@ class _Lines(StreamWriter):
         elif isinstance(event, ReasoningDelta):
             yield self._line({"content": "", "thinking": event.text})
         elif isinstance(event, CallEnd):
-            self._cut += [event.call.name + pointer for pointer in event.call.cut]
-            if _shared.problem(event.call) is None:
+            if self._problem(event.call) is None:
                 yield self._line({"content": "", "tool_calls": [_call(event.call)]})
         elif isinstance(event, Finish):
             yield self._line({"content": ""}, _end(self._parsed, event.reason, event, [*event.cut, *self._cut]))

@@ -127,13 +127,12 @@ class Events(StreamWriter):
     """
 
     def __init__(self, parsed: ParsedRequest, keep: Callable[[ParsedRequest, dict[str, Any], Message], None]) -> None:
-        self._parsed = parsed
+        super().__init__(parsed)
         self._keep = keep
         self._head = head_of(parsed)
         self._built = MessageBuilder()  # the message so far, to be kept
         self._output: list[dict[str, Any]] = []  # the items that have ended
         self._number = -1  # of the last event
-        self._tokens = _shared.TextTokens(parsed.details["vocabulary"])
         self._logprobs: list[dict[str, Any]] = []  # of the open item
         self._kind = ""  # of the open item
         self._id = ""
@@ -185,9 +184,8 @@ class Events(StreamWriter):
         elif isinstance(event, Finish):
             yield from self._close("incomplete" if event.reason == "length" else "completed")
             message = self._built.message()
-            cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **end_of(event.reason, event.usage, self._output)}
-            response |= _shared.extension_field(event, cut)
+            response |= _shared.extension_field(event, _shared.cut_places(message, event.cut))
             self._keep(self._parsed, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 
