@@ -15,11 +15,9 @@ from toolgrammar.core.json import dump_json
 
 from .closed_schema import close_objects
 from .formats.base import TurnSpec, WireFormat
-from .formats.template.format import TemplateFormat
+from .formats.template.format import HOLE, TemplateFormat
 from .formats.xml.calls import XmlCalls
 from .tool import Tool
-
-_HOLES = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 
 #: The styles of a structural tag by the template of one argument, without the white space around it.
 STYLES = {
@@ -116,7 +114,7 @@ def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema}
     names = {"$name": tool.name, "$quoted": dump_json(tool.name)}
     parts: list[dict[str, Any]] = []
-    for piece in _HOLES.split(wire.call):
+    for piece in HOLE.split(wire.call):
         if piece == "$id":
             parts.append({"type": "regex", "pattern": wire.ids or r"[A-Za-z0-9_\-]+"})
         else:

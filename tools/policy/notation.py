@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NoReturn
 
 from toolgrammar.core.errors import Place, PolicyError
-from toolgrammar.core.json import escape
+from toolgrammar.core.json import escape, unescape
 
 from .schema import FIELD, SCHEMA, UNITS, WORDS
 
@@ -216,9 +216,7 @@ def _tool(value: Any, pointer: str) -> ToolRule | None:
     arguments: dict[tuple[str, ...], Rule] = {}
     for name, rule in _mapping(value, pointer).items():
         steps = name[1:].split("/") if name.startswith("/") else [escape(name)]
-        arguments[tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)] = rule_of(
-            rule, f"{pointer}/{escape(name)}"
-        )
+        arguments[tuple(unescape(step) for step in steps)] = rule_of(rule, f"{pointer}/{escape(name)}")
     return ToolRule(arguments)
 
 

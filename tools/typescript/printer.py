@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.json import escape, unescape
+from toolgrammar.core.json import escape, type_of, unescape
 from toolgrammar.core.schema import KEYWORDS, TYPES
 
 from ..tool import Tool
@@ -199,7 +199,7 @@ class _Printer:
             fits = "type" not in schema or all(_fits(value, schema["type"]) for value in values)
             expressed = {"const", "enum", "type"} if fits else {"const", "enum"}
             return _Printed(
-                " | ".join(map(_literal, _distinct(values))), frozenset(expressed), frozenset(map(_kind, values))
+                " | ".join(map(_literal, _distinct(values))), frozenset(expressed), frozenset(map(type_of, values))
             )
         union = self._union_of(schema, indent)
         if union is not None:
@@ -425,15 +425,9 @@ def _distinct(values: list[Any]) -> list[Any]:
     return list(by_text.values())
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    return "boolean" if isinstance(value, bool) else "string" if isinstance(value, str) else "number"
-
-
 def _fits(value: Any, kinds: Any) -> bool:
     names = kinds if isinstance(kinds, list) else [kinds]
-    return _kind(value) in names or ("integer" in names and _kind(value) == "number" and value == int(value))
+    return type_of(value) in names or ("integer" in names and type_of(value) == "number" and value == int(value))
 
 
 def _kinds(schema: Any) -> frozenset[str]:

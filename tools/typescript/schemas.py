@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from toolgrammar.core.json import type_of
 from toolgrammar.core.schema import TYPES
 
 from . import jsdoc
@@ -133,7 +134,8 @@ class SchemaWriter:
         if isinstance(type_, ts.Literal):
             return literal_schema([type_.value])
         if isinstance(type_, ts.Array):
-            return _array_of(self._value(type_.item, type_.at or at, "in an array"))
+            items = self._value(type_.item, type_.at or at, "in an array")
+            return {"type": "array", "items": items} if items != {} else {"type": "array"}
         if isinstance(type_, ts.Tuple):
             return self._tuple(type_, at)
         if isinstance(type_, ts.Union):
@@ -335,13 +337,9 @@ class SchemaWriter:
                 waiting.append(self.definitions.get(name, True))
 
 
-def _array_of(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items} if items != {} else {"type": "array"}
-
-
 def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
     """Return the schema of literals: ``enum`` or ``const``, with ``type``."""
-    kinds = list(dict.fromkeys(_kind(value) for value in values))
+    kinds = list(dict.fromkeys("integer" if type(value) is int else type_of(value) for value in values))
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")
     if set(kinds) == {"boolean"} and len(set(values)) == 2:
@@ -396,11 +394,3 @@ def _literals(schema: dict[str, Any]) -> list[Any]:
 def _unique(values: list[Any]) -> list[Any]:
     """Return each value once; 1 and true are different."""
     return list({(type(value), value): value for value in values}.values())
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    return "string" if isinstance(value, str) else "integer" if isinstance(value, int) else "number"

@@ -33,7 +33,8 @@ from .parser import Syntax, TemplateParser, without_space
 #: Names that can stand outside of quotation marks.
 WORD = r"[A-Za-z0-9_.\-]+"
 
-_HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
+#: The holes of a template.
+HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 #: A marker at the beginning of markup: a tag, a word in brackets, or a word before a bracket.
 _MARKER = re.compile(r"<[^<>]+>|\[[A-Z_/]+\]|[\w:]+(?=\[)")
 #: A tag, or a sign of a list of calls.
@@ -189,12 +190,12 @@ class TemplateFormat(WireFormat):
         """All markup of a turn, but that around reasoning."""
         around = (self.begin, self.separator, self.finish, *self._around_text, self.unthought)
         # Every second piece is the markup between two holes.
-        return (*around, *(piece for template in self._templates for piece in _HOLE.split(template)[::2]))
+        return (*around, *(piece for template in self._templates for piece in HOLE.split(template)[::2]))
 
     @property
     def first_marker(self) -> str:
         """The marker that calls begin with, or else their first line; empty if that is JSON, as any text may begin."""
-        start = (self.begin + _HOLE.split(self.call)[0]).lstrip()
+        start = (self.begin + HOLE.split(self.call)[0]).lstrip()
         marker = _MARKER.match(start)
         if marker is not None:
             return marker.group()
@@ -231,7 +232,7 @@ class TemplateFormat(WireFormat):
     @property
     def is_bare(self) -> bool:
         """Nothing stands before the name of a call: a parser would take any text for one."""
-        return bool(self.head) and not self.openers and not _HOLE.split(self.call)[0]
+        return bool(self.head) and not self.openers and not HOLE.split(self.call)[0]
 
     # -- grammar -----------------------------------------------------------------------------------------------
 
@@ -337,7 +338,7 @@ class TemplateFormat(WireFormat):
         """Yield the beginnings of a turn whose first call is of a tool, without white space before them."""
         values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
         for template in (self.call, *self.others):
-            pieces = _HOLE.split(template)
+            pieces = HOLE.split(template)
             at = next(index for index, piece in enumerate(pieces) if piece in values)
             yield (self.begin + "".join(values.get(piece, piece) for piece in pieces[: at + 2])).lstrip(SPACE)
 
@@ -388,7 +389,7 @@ class TemplateFormat(WireFormat):
 
     def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
         """Return the grammar of the calls of a turn, each written by a template."""
-        pieces = [piece for piece in _HOLE.split(template) if piece]
+        pieces = [piece for piece in HOLE.split(template) if piece]
         at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         markup = cache(self._hole_or_markup)  # all tools share it
         head = Grammar.sequence(*map(markup, pieces[:at]))
@@ -472,7 +473,7 @@ class TemplateFormat(WireFormat):
 
     def _syntax(self, tools: Sequence[Tool], whole_text: bool) -> Syntax:
         """Return the parser's syntax; with ``whole_text``, a turn that does not begin as a call is a JSON answer."""
-        openers = self.openers or (_HOLE.split(self.call)[0] if self.head else "{",)
+        openers = self.openers or (HOLE.split(self.call)[0] if self.head else "{",)
         triggers: tuple[str, ...] = self.triggers
         if self.named:
             named = tuple(tool.name + mark for tool in tools for mark in self.triggers)
@@ -519,7 +520,7 @@ class TemplateFormat(WireFormat):
         """
         found = []
         for template in (self.call, *self.others):
-            text = before + _HOLE.split(template)[0]
+            text = before + HOLE.split(template)[0]
             if follows:
                 text = self._closing_markup(template) + text
             ends = [at + len(opener) for opener in openers if opener != "{" and (at := text.rfind(opener)) >= 0]
@@ -581,7 +582,7 @@ class TemplateFormat(WireFormat):
             "$args": self._render_arguments(call),
             "$id": self._wire_id(call, index),
         }
-        return "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
+        return "".join(values.get(piece, piece) for piece in HOLE.split(self.call))
 
     def _render_arguments(self, call: ToolCall) -> str:
         return dump_json(dict(call.arguments), compact=self.spacing == "compact")
@@ -635,7 +636,7 @@ class TemplateFormat(WireFormat):
 
     def _example(self) -> str:
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}
-        call = "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
+        call = "".join(values.get(piece, piece) for piece in HOLE.split(self.call))
         return self.begin + call + self.finish
 
 
