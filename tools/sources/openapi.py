@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -347,7 +347,7 @@ class Operation:
             place=Place(pointer=f"{self.pointer}/requestBody", parameter=key),
         )
 
-    def _is_plain_multipart(self, content: Mapping[str, Any]) -> Any:
+    def _is_plain_multipart(self, content: Mapping[str, Any]) -> Callable[[str], bool]:
         """Return a predicate of media types: multipart forms whose fields hold no files."""
 
         def usable(media: str) -> bool:
@@ -639,17 +639,17 @@ def _told_apart(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]
     for tag, target in mapping.items():
         if isinstance(target, str):
             tags.setdefault(target.rsplit("/", 1)[-1], []).append(str(tag))
+
+    def with_tags(stated: Any, schema: Any) -> Any:
+        reference = stated.get("$ref") if isinstance(stated, Mapping) else None
+        own = tags.get(reference.rsplit("/", 1)[-1]) if isinstance(reference, str) else None
+        if own is None:
+            return schema
+        return {"allOf": [schema, {"properties": {name: {"enum": own}}, "required": [name]}]}
+
     for word in ("oneOf", "anyOf"):
-        options = part.get(word)
-        if isinstance(options, list):
-            references = [option.get("$ref") if isinstance(option, Mapping) else None for option in options]
-            named = [tags.get(at.rsplit("/", 1)[-1]) if isinstance(at, str) else None for at in references]
-            read[word] = [
-                option
-                if found is None
-                else {"allOf": [option, {"properties": {name: {"enum": found}}, "required": [name]}]}
-                for option, found in zip(read[word], named, strict=True)
-            ]
+        if isinstance(part.get(word), list):
+            read[word] = list(map(with_tags, part[word], read[word]))
     return read
 
 
