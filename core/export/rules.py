@@ -111,7 +111,8 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
     reader.rules["root"] = reader.node(root)
     while reader.pending:
         name, lazy = reader.pending.pop()
-        reader.rules[name] = reader.node(nodes.expand(lazy))
+        apart = nodes.known.get(("apart", lazy))  # of a union of objects (`ObjectUnions`)
+        reader.rules[name] = reader.node(nodes.expand(lazy) if apart is None else apart)
         if len(reader.rules) > MAX_RULES:
             raise LimitError(f"the grammar has more than {MAX_RULES:,} rules", hint="export its parts one by one")
     rules = {name: factored(body) for name, body in shared(inlined(reader.rules, "root")).items()}

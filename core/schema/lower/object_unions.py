@@ -3,6 +3,9 @@
 So the names of all objects are one list, and a value that several objects share is followed once. An object is told
 apart from the others by a name that they lack, or by a value: `{"type": "cat"` leaves those with this constant. Lowered
 one by one, a union of n objects would need n states for each member that is written before.
+
+All such states together may be many more than those of the objects one by one, of which a text reaches few. An export
+has all of them, so it takes the node under the name `("apart", union)` of the store instead.
 """
 
 from __future__ import annotations
@@ -100,6 +103,10 @@ class _Rest:
 
     def __call__(self) -> int:
         return self.unions.expand(self.state)
+
+    def apart(self) -> int:
+        """Return the same objects, each plan by itself: with all that may be written, these are fewer rules."""
+        return self.unions.nodes.alt([self.unions.objects.begun(plan) for plan in self.state.plans.plans])
 
     def in_order(self) -> int:
         """Return the rest of the object with members in the order of their numbers only: a shortest one is among
@@ -202,6 +209,8 @@ class ObjectUnions:
             if self._may_end(state):
                 shorter = self.objects.closed
             rest = self.nodes.lazy(rule, rule, as_empty_as=self.witness(plans), as_short_as=shorter)
+            if is_first:
+                self.nodes.known["apart", rest] = self.nodes.lazy(("apart", rule), rule.apart)
             node = self._rests[key] = rest if is_first else self.nodes.seq(self.objects.lowering.space, rest)
         return node
 

@@ -78,7 +78,7 @@ class ObjectLowering(ObjectWitnesses):
         if excluded and not self.lowering.is_marked:
             return self.opened(self._rest(plan, _start(plan, excluded)))
         if plan.start == UNKNOWN:
-            plan.start = self.opened(self._rest(plan, _start(plan)))
+            plan.start = self.opened(self.begun(plan))
         return plan.start
 
     def plan(self, objects: Objects) -> ObjectPlan:
@@ -166,6 +166,10 @@ class ObjectLowering(ObjectWitnesses):
     def opened(self, rest: int) -> int:
         """Return an object from all that follows its opening brace."""
         return self.nodes.seq(self._opening, rest)
+
+    def begun(self, plan: ObjectPlan) -> int:
+        """Return an object without its opening brace."""
+        return self._rest(plan, _start(plan))
 
     def closed(self) -> int:
         """Return the end of an object."""

@@ -124,3 +124,17 @@ def test_a_mask_looks_at_each_of_many_objects_once(order: Any, are_shared: bool,
             mask = allowed(matcher)
         assert mask[byte] and matcher.accept(byte)
     assert matcher.is_accepting and constraint.counters()["faults"] <= 55
+
+
+def test_an_exported_union_has_the_rules_of_each_object() -> None:
+    """An export, which has all states, is linear in the number of objects: there each object is written by itself."""
+    lengths = []
+    for count in (20, 40):
+        members = {f"m{number}": {"type": ["string", "null"][number % 2]} for number in range(8)}
+        options = [
+            {"properties": {**members, f"m{number % 8}": {"type": "integer"}, "type": {"const": f"kind {number}"}}}
+            for number in range(count)
+        ]
+        schema = {"anyOf": [{"type": "object", "required": ["type"], **option} for option in options]}
+        lengths.append(len(Grammar.from_json_schema(schema).to_gbnf().text))
+    assert lengths[1] < 2.2 * lengths[0]
