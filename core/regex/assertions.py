@@ -22,7 +22,7 @@ become the states of a deterministic automaton.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count, product
+from itertools import count
 from typing import Final, NamedTuple
 
 from ..errors import LimitError, Place, UnsupportedPatternError
@@ -53,9 +53,8 @@ from .syntax import (
 _MAX_PARTS: Final = 20_000
 #: Maximum count up to which a repetition with assertions is written out, without an automaton.
 _FEW_COPIES: Final = 3
-#: Maximum number of pasts that are compared one by one; and of look-behinds whose answers are compared instead.
+#: Maximum number of pasts that are compared one by one.
 MAX_PASTS: Final = 500
-_MAX_ANSWERED: Final = 6
 #: Number of items of a sequence after which one is resolved at once, to bound the depth of the recursion.
 _FEW_ITEMS: Final = 50
 #: Pairs of the number of a look-behind and its derivative by the text so far.
@@ -127,16 +126,12 @@ class _Rest:
 
     Attributes:
         behinds: the numbers of the look-behinds on which it depends.
-        later: the subset of ``behinds`` on which it depends after one more character.
     """
 
-    __slots__ = ("_known", "_language", "behinds", "later")
+    __slots__ = ("_known", "_language", "behinds")
 
-    def __init__(
-        self, language: Callable[[Past], int], behinds: frozenset[int], later: frozenset[int] = frozenset()
-    ) -> None:
+    def __init__(self, language: Callable[[Past], int], behinds: frozenset[int]) -> None:
         self.behinds = behinds
-        self.later = later
         self._language = language
         self._known: dict[Past, int] = {}
 
@@ -310,15 +305,14 @@ class _AssertionCompiler:
 
     def negated(self, rest: _Rest) -> _Rest:
         """Return the complement of a continuation."""
-        return _Rest(lambda past: self.terms.not_(rest.at(past)), rest.behinds, rest.later)
+        return _Rest(lambda past: self.terms.not_(rest.at(past)), rest.behinds)
 
     def joined(self, join: Callable[[list[int]], int], parts: Sequence[_Rest]) -> _Rest:
         """Return a combination of continuations."""
         if len(parts) == 1:
             return parts[0]
         behinds: frozenset[int] = frozenset().union(*[part.behinds for part in parts])
-        later: frozenset[int] = frozenset().union(*[part.later for part in parts])
-        return _Rest(lambda past: join([part.at(past) for part in parts]), behinds, later)
+        return _Rest(lambda past: join([part.at(past) for part in parts]), behinds)
 
     def enter(self, node: Regex, rest: _Rest) -> _Rest:
         """Return the strings of a tree, followed by the rest, in which its assertions hold. Pure trees are concatenated
@@ -433,7 +427,7 @@ class _AssertionCompiler:
             return terms.alt([terms.seq(chars, follows) for chars, follows in of_chars])
 
         terms = self.terms
-        return _Rest(language, rest.behinds, rest.behinds)
+        return _Rest(language, rest.behinds)
 
     def run(self, term: int, rest: _Rest) -> _Rest:
         """Return the strings of a term, each followed by the rest after it."""
@@ -442,7 +436,7 @@ class _AssertionCompiler:
             return terms.alt([terms.seq(terms.and_([term, of]), follows) for of, follows in self._cases(past, rest)])
 
         terms = self.terms
-        return _Rest(language, rest.behinds, rest.behinds)
+        return _Rest(language, rest.behinds)
 
     def _cases(self, past: Past, rest: _Rest) -> list[tuple[int, int]]:
         """Return the pairs (texts, continuation after these texts), for all texts after a past.
@@ -453,11 +447,8 @@ class _AssertionCompiler:
         terms = self.terms
         past = tuple([state for state in past if state[0] in rest.behinds])
         pasts = self._reachable(past)
-        if pasts is None:  # only the answers of the look-behinds are compared, if nothing else matters
-            if rest.later or len(past) > _MAX_ANSWERED:
-                raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
-            answers = product((terms.EPSILON, terms.EMPTY), repeat=len(past))
-            pasts = [tuple([(i, state) for (i, _), state in zip(past, answer, strict=True)]) for answer in answers]
+        if pasts is None:
+            raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
         by_past = {target: rest.at(target) for target in pasts}
         if len(set(by_past.values())) == 1:
             return [(terms.ALL, by_past[pasts[0]])]
@@ -546,19 +537,19 @@ class _AssertionCompiler:
             """Return the continuation where some of ``left`` rounds are required."""
             return lambda past: all_more(left, past, levels[optional].at(past))
 
-        levels.append(_Rest(some_more(0) if is_endless else rest.at, behinds, behinds))
-        levels += [_Rest(some_more(left), behinds, behinds) for left in range(1, optional + 1)]
-        levels += [_Rest(must_go(left), behinds, behinds) for left in range(optional + 1, top + 1)]
+        levels.append(_Rest(some_more(0) if is_endless else rest.at, behinds))
+        levels += [_Rest(some_more(left), behinds) for left in range(1, optional + 1)]
+        levels += [_Rest(must_go(left), behinds) for left in range(optional + 1, top + 1)]
 
         def positive(past: Past) -> int:
             end = one_more(optional, past) if optional or is_endless else terms.EMPTY
             return all_more(top, past, end) if least else end
 
-        loop = _Loop(levels[-1], _Rest(positive, behinds, behinds))
+        loop = _Loop(levels[-1], _Rest(positive, behinds))
         if is_long and not depth:
             whole, more = loop
             loop = _Loop(
-                _Rest(lambda past: self.equations.solve(whole.at(past)), behinds, behinds),
-                _Rest(lambda past: self.equations.solve(more.at(past)), behinds, behinds),
+                _Rest(lambda past: self.equations.solve(whole.at(past)), behinds),
+                _Rest(lambda past: self.equations.solve(more.at(past)), behinds),
             )
         return loop

@@ -174,9 +174,6 @@ Expression = (
 #: The empty text.
 EMPTY_TEXT = Sequence(())
 
-#: Any text.
-ANY_TEXT = Regular(("any",), lambda terms: terms.ALL)
-
 
 def sequence(*items: Expression) -> Expression:
     """Return items one after the other, without needless nesting."""

@@ -122,7 +122,8 @@ def in_order(schema: Any) -> Any:
         InvalidSchemaError: the values of properties of one object read each other.
     """
 
-    members = set(_members(schema))
+    every = (inner.get("properties") for inner in KEYWORDS.every_schema(schema))
+    members = {name for properties in every if isinstance(properties, Mapping) for name in properties}
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
         """Return one object schema with its properties in the new order: depth first, each after those it reads."""
@@ -133,7 +134,10 @@ def in_order(schema: Any) -> Any:
         if not isinstance(properties, Mapping):
             return inner
         names = list(properties)
-        reads = {name: _reads(properties[name]) for name in names}
+        reads = {
+            name: [read for part in KEYWORDS.every_schema(properties[name]) for read in _reads_itself(part)]
+            for name in names
+        }
         _refuse_cycles({name: _reads_as_value(properties[name]) for name in names})
         done: dict[str, Any] = {}
         waiting: list[str] = []
@@ -155,33 +159,6 @@ def in_order(schema: Any) -> Any:
         return inner if list(done) == names else {**inner, "properties": done}
 
     return KEYWORDS.map_schemas(schema, ordered)
-
-
-def _members(schema: Any) -> Iterator[str]:
-    """Yield the names of all properties in a schema."""
-    if isinstance(schema, (list, tuple)):
-        for part in schema:
-            yield from _members(part)
-    elif isinstance(schema, Mapping):
-        properties = schema.get("properties")
-        if isinstance(properties, Mapping):
-            yield from properties
-        for part in schema.values():
-            yield from _members(part)
-
-
-def _reads(schema: Any) -> list[str]:
-    """Return the names that the live values anywhere in a schema read."""
-    found: list[str] = []
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            found += _reads_itself(part)
-            waiting += part.values()
-        elif isinstance(part, (list, tuple)):
-            waiting += part
-    return found
 
 
 def _reads_itself(schema: Any) -> list[str]:

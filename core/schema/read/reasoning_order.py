@@ -39,18 +39,16 @@ def reasoning_first(schema: Any) -> Any:
     Args:
         schema: a JSON Schema; it is not changed.
     """
-    if isinstance(schema, list):
-        return [reasoning_first(one) for one in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    ordered = {key: value if key in KEYWORDS.data else reasoning_first(value) for key, value in schema.items()}
-    properties = ordered.get("properties")
-    if isinstance(properties, dict):
-        ordered["properties"] = {name: properties[name] for name in sorted(properties, key=_comes_later)}
-    given = ordered.get("propertyOrdering")
-    if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        ordered["propertyOrdering"] = sorted(given, key=_comes_later)
-    return ordered
+
+    def ordered(inner: dict[str, Any]) -> dict[str, Any]:
+        properties, given = inner.get("properties"), inner.get("propertyOrdering")
+        if isinstance(properties, dict):
+            inner["properties"] = {name: properties[name] for name in sorted(properties, key=_comes_later)}
+        if isinstance(given, list) and all(isinstance(name, str) for name in given):
+            inner["propertyOrdering"] = sorted(given, key=_comes_later)
+        return inner
+
+    return KEYWORDS.map_schemas(schema, ordered)
 
 
 def _comes_later(name: str) -> bool:
