@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..dependent.resolution import bound
 from ..errors import GrammarError, LimitError
+from ..language.images import json_spellings
 from ..language.node_kinds import (
     ALL,
     ALT,
@@ -52,7 +54,6 @@ from ..text_grammars.expressions import (
     walk,
 )
 from ..unicode.charset import CharSet
-from .json_escapes import spelled
 
 #: Maximum number of rules of an exported grammar.
 MAX_RULES = 50_000
@@ -507,6 +508,13 @@ class _Exporter:
             return False
         kind, inner = self._terms.shape(args[0])
         return kind == CHARS and CharSet(inner) == CharSet.full()
+
+
+@lru_cache(maxsize=512)
+def spelled(charset: CharSet) -> Expression:
+    """Return the texts of one character of a set inside of a JSON string: itself, or an escape."""
+    exporter = _Exporter(Nodes())
+    return exporter._term(json_spellings(exporter._terms, charset), False)
 
 
 #: Constraints of dependent nodes, by the continuations that they may forbid.

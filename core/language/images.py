@@ -303,6 +303,7 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
 
 
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_LETTERS = {**_SHORT, 0x2F: "/"}
 _PLAIN = CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of('"\\')
 #: Characters with an escape.
 _ESCAPED = CharSet(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x10FFFF)))
@@ -315,6 +316,17 @@ def json_escaped(terms: Terms, term: int) -> int:
     ASCII characters are escaped only if they must be; all others are raw, or ``\uXXXX``.
     """
     return spelled(terms, term, "json", _in_json)
+
+
+def json_spellings(terms: Terms, chars: CharSet) -> int:
+    """Return all spellings of the characters of a class in a JSON string (RFC 8259, section 7)."""
+    written = [terms.chars(CharSet.of("".join(letter for code, letter in _LETTERS.items() if code in chars)))]
+    for first, last in chars.ranges:
+        if first < _ASTRAL:
+            written.append(_unit(terms, first, min(last, _ASTRAL - 1)))
+        if last >= _ASTRAL:
+            written.append(_pairs(terms, max(first, _ASTRAL) - _ASTRAL, last - _ASTRAL))
+    return terms.alt([terms.chars(chars & _PLAIN), terms.seq(terms.literal("\\"), terms.alt(written))])
 
 
 def _in_json(terms: Terms, chars: CharSet) -> int:
@@ -347,10 +359,14 @@ def _pairs(terms: Terms, low: int, high: int) -> int:
 
     if first == last:
         return pair(first, last, begin, end)
-    ways = [pair(first, first, begin, 0x3FF), pair(last, last, 0, end)]
-    if first + 1 < last:
-        ways.append(pair(first + 1, last - 1, 0, 0x3FF))
-    return terms.alt(ways)
+    ways = []
+    if begin:
+        ways.append(pair(first, first, begin, 0x3FF))
+        first += 1
+    if end < 0x3FF:
+        ways.append(pair(last, last, 0, end))
+        last -= 1
+    return terms.alt([*ways, pair(first, last, 0, 0x3FF)] if first <= last else ways)
 
 
 def _digits(terms: Terms, low: int, high: int, width: int) -> int:
