@@ -53,14 +53,11 @@ class UnequalCalls:
     def _ends(self, call: ToolCall) -> bool:
         """Note a call; return True if it is left out."""
         text = "".join(self._text)
-        is_equal = any(text == written and _same(call, earlier) for written, earlier in self._similar)
+        facts = text, call.raw, call.error, call.arguments
+        is_equal = any(facts == (written, each.raw, each.error, each.arguments) for written, each in self._similar)
         self._similar = []
         if is_equal:
             self.left_out += 1
         else:
             self._calls.setdefault(call.name, []).append((text, call))
         return is_equal
-
-
-def _same(call: ToolCall, other: ToolCall) -> bool:
-    return (call.raw, call.error, call.arguments) == (other.raw, other.error, other.arguments)

@@ -45,9 +45,7 @@ def _complete(value: Any, shape: Any) -> Any:
         return value
 
 
-@lru_cache(maxsize=256)
-def _adapter(shape: Any) -> Any:
-    return adapter_of(shape)
+_adapter = lru_cache(maxsize=256)(adapter_of)
 
 
 def _incomplete(value: Any, shape: Any, steps: list[str]) -> Any:

@@ -25,7 +25,6 @@ from .grammar import Grammar
 
 if TYPE_CHECKING:
     from ..automaton.lazy_dfa import LazyAutomaton
-    from ..language.nodes import Nodes
     from ..masks.matcher import Constraint
     from ..vocabulary.vocabulary import Vocabulary
 
@@ -153,7 +152,7 @@ class ConstraintCache:
                 if names_a_day(text):
                     schema = of_today(schema)
                     text = schema_key(schema)
-                like = Grammar(_nothing, ("schema", (text, SchemaOptions(**options))))
+                like = Grammar(lambda nodes: nodes.EMPTY, ("schema", (text, SchemaOptions(**options))))
                 digest = _digest((like,))
             except (RecursionError, ValueError, TypeError):
                 pass  # it has no text, or there is no such option: the grammar says so
@@ -334,10 +333,6 @@ class _Sharers:
         """Return the size of the newest store, and of older ones in use, in bytes."""
         older = sum(store.byte_count() for each in self.older if (store := each()) is not None)
         return older if self.constraint is None else older + self.constraint.byte_count()
-
-
-def _nothing(nodes: Nodes) -> int:
-    return nodes.EMPTY
 
 
 #: Types whose values are written as they are.

@@ -38,41 +38,34 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
     if kind == "schema":
         options = getattr(rest[0], "options", None)
         schema = rest[0].document.schema if grammar.schema is None and options else grammar.schema
-        shown = [repr(schema)]
-        for option, default in schema_defaults.items() if options else ():
-            if (value := getattr(options, option)) != default:
-                shown.append(f"{option}={value!r}")
+        given = {name: getattr(options, name) for name in schema_defaults} if options else {}
+        other: dict[str, Any] = {name: value for name, value in given.items() if value != schema_defaults[name]}
         if options and (options.syntax or options.arguments):
-            shown.append("syntax=...")  # of a wire format that does not write JSON
-        return [f"Grammar.from_json_schema({', '.join(shown)})"]
+            other["syntax"] = ...  # of a wire format that does not write JSON
+        return [_call("from_json_schema", schema, **other)]
     if kind == "regex":
-        return [f"Grammar.from_regex({rest[0]!r})"]
+        return [_call("from_regex", rest[0])]
     if kind in ("ebnf", "gbnf"):
-        root = "" if rest[0].root == "root" else f", root={rest[0].root!r}"
-        return [f"Grammar.from_{kind}({rest[1]!r}{root})"]
+        return [_call(f"from_{kind}", rest[1], root=None if rest[0].root == "root" else rest[0].root)]
     if kind == "lark":
-        start = "" if rest[2] == "start" else f", start={rest[2]!r}"
-        return [f"Grammar.from_lark({rest[1]!r}{start})"]
+        return [_call("from_lark", rest[1], start=None if rest[2] == "start" else rest[2])]
     if kind == "structural_tag":
         return ["Grammar.from_structural_tag(...)"]
     if kind == "builtin":
         maker, written = rest[0].key
-        shown = [f"{name}={value!r}" for name, value in json.loads(written).items() if value is not None]
-        return [f"Grammar.{maker}({', '.join(shown)})"]
+        return [_call(maker, **json.loads(written))]
     if kind == "rule":
         return [f"Grammar.rule({rest[0].name!r}, lambda: ...)"]
     if kind == "literal":
         try:
-            return [f"Grammar.literal({rest[0].decode()!r})"]
+            return [_call("literal", rest[0].decode())]
         except UnicodeDecodeError:
-            return [f"Grammar.literal({rest[0]!r})"]
-    if kind in ("text", "until"):
-        words = rest[0] if kind == "text" else rest[1]
-        shown = [repr(rest[0])] if kind == "until" else []
-        shown += [f"excluding={list(words)!r}"] if words else []
-        shown += [f"min_chars={rest[1]!r}"] if kind == "text" and rest[1] else []
-        shown += [f"excluding_starts={rest[2]!r}"] if kind == "text" and rest[2] else []
-        return [f"Grammar.{kind}({', '.join(shown)})"]
+            return [_call("literal", rest[0])]
+    if kind == "text":
+        words, least, starts = rest
+        return [_call("text", excluding=list(words) or None, min_chars=least or None, excluding_starts=starts or None)]
+    if kind == "until":
+        return [_call("until", rest[0], excluding=list(rest[1]) or None)]
     if kind == "cases":
         arguments = [piece for word, part in rest for piece in (f", {word!r}: ", part)]
         return ["Grammar.cases({", arguments[0][2:], *arguments[1:], "})"]
@@ -85,7 +78,13 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
         return ["Grammar.distinct([", *_listed(parts), "], ", separator, f"{bounds})"]
     if kind in ("sequence", "choice"):
         return [f"Grammar.{kind}(", *_listed(rest), ")"]
-    return [f"Grammar.{kind}({', '.join(map(repr, rest))})"]
+    return [_call(kind, *rest)]
+
+
+def _call(maker: str, *values: Any, **options: Any) -> str:
+    """Return the call of a maker as source; an option that is None is left out, and one that is ``...`` is shown so."""
+    shown = (f"{name}={'...' if value is ... else repr(value)}" for name, value in options.items() if value is not None)
+    return f"Grammar.{maker}({', '.join([*map(repr, values), *shown])})"
 
 
 def _listed(parts: Sequence[Any]) -> list[Any]:

@@ -105,9 +105,7 @@ class Values:
 _NAMED: weakref.WeakValueDictionary[str, Values] = weakref.WeakValueDictionary()
 
 
-@lru_cache(maxsize=4_096)
-def _wrapped(ask: Callable[..., Any]) -> Values:
-    return Values(ask)
+_wrapped = lru_cache(maxsize=4_096)(Values)
 
 
 @contextmanager
