@@ -370,9 +370,8 @@ class _Text:
         if isinstance(schema, dict):
             schema = dict(schema)
             inner = schema.pop("description", "")
-            if (
-                not (inner or description) and "$ref" in schema
-            ):  # a type that refers to itself: its comment is the tool's
+            if not (inner or description) and "$ref" in schema:
+                # A type that refers to itself: its comment is the tool's.
                 inner = schema["$defs"][schema["$ref"].removeprefix("#/$defs/")].get("description", "")
             description = "\n".join(part for part in (description, inner) if part)
         return Tool(name, description, schema)

@@ -126,9 +126,8 @@ class XmlCallsParser(TemplateParser):
                 return False  # white space that belongs to the head may follow
             key = self._key_of(match)
             groups = match.groupdict()
-            says = groups.get("raw") or groups.get(
-                "type"
-            )  # "true" or "false", or a type; None: the markup says nothing
+            # "true" or "false", or a type; None: the markup says nothing.
+            says = groups.get("raw") or groups.get("type")
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is repeated", events)
