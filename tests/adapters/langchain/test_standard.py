@@ -112,6 +112,11 @@ class TestNoise(ChatModelIntegrationTests):
         """Needs intelligence."""
         super().test_tool_choice(model)
 
+    @pytest.mark.xfail(strict=True, reason="noise never ends the string argument: the call is cut, so not a valid one")
+    def test_bind_runnables_as_tools(self, model: BaseChatModel) -> None:
+        """Needs intelligence."""
+        super().test_bind_runnables_as_tools(model)
+
     @pytest.mark.xfail(strict=True, reason="noise never ends a string: the answer is cut, which this test cannot allow")
     def test_json_mode(self, model: BaseChatModel) -> None:
         """Needs intelligence."""
