@@ -30,7 +30,7 @@ def convert(amount: float, source: str, target: Literal["EUR", "USD", "NOK"]) ->
     return "converted"
 
 
-def plan(steps: list[dict[str, str]], dry: bool = True) -> str:
+def plan(goal: str, steps: list[dict[str, str]], dry: bool = True) -> str:
     """Plan a trip."""
     return "planned"
 
