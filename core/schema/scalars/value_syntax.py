@@ -198,13 +198,13 @@ class ValueSyntax(ABC):
     def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
         """Return the texts of the strings of a term that are of a grammar too."""
 
-    @abstractmethod
     def names(self, name: str) -> tuple[bytes, ...]:
-        """Return the texts of a member's name; none if it cannot be written."""
+        """Return the texts of a member's name; none if it cannot be written (here: objects are not)."""
+        return ()
 
-    @abstractmethod
     def name(self, nodes: Nodes, term: int) -> int:
-        """Return the texts of the names of a term."""
+        """Return the texts of the names of a term (here: objects are not written)."""
+        return nodes.EMPTY
 
     def number(self, terms: Terms, term: int) -> int:
         """Return the numbers of a term of JSON numbers that can be written."""
@@ -218,13 +218,14 @@ class ValueSyntax(ABC):
         """Return the value of a text that is no array and no object."""
         return json.loads(text)
 
-    @abstractmethod
     def names_before(self, text: bytes) -> list[str]:
         """Return the names in the object that is open at the end of the text, which is not inside a string."""
+        return []
 
-    @abstractmethod
     def items_before(self, text: bytes) -> list[Any]:
-        """Return the items of the array that is open at the end of the text, which ends with an item."""
+        """Return the items of the array that is open at the end of the text, which ends with an item; not asked of
+        syntaxes without arrays, or whose formats refuse ``uniqueItems``."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -334,10 +335,6 @@ class BareSyntax(ValueSyntax):
         quote = self._quote
         return _names(text, ((quote, b""),), spaced=True)[1]
 
-    def items_before(self, text: bytes) -> list[Any]:
-        """Raise `NotImplementedError`: formats with this syntax refuse ``uniqueItems``."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True)
 class QuotedSyntax(ValueSyntax):
@@ -376,22 +373,6 @@ class QuotedSyntax(ValueSyntax):
 
     def _bare(self, terms: Terms) -> int:
         return terms.repeat(terms.chars(CharSet(self.bare)), self.bare_least, None)
-
-    def names(self, name: str) -> tuple[bytes, ...]:
-        """Return nothing: objects are not written."""
-        return ()
-
-    def name(self, nodes: Nodes, term: int) -> int:
-        """Return nothing: objects are not written."""
-        return nodes.EMPTY
-
-    def names_before(self, text: bytes) -> list[str]:
-        """Return nothing: objects are not written."""
-        return []
-
-    def items_before(self, text: bytes) -> list[Any]:
-        """Raise `NotImplementedError`: arrays are not written."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
