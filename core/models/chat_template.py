@@ -73,9 +73,11 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[tuple[str, bool]]:
-        """Return the prompt in pieces: a text, and True if it is a message's spelling of a control token.
+        """Return the prompt in pieces: a text, and True if it is a message's spelling of a control token: by the
+        template ``<s>{{ content }}</s>``, a message ``a</s>`` is ``("<s>a", False), ("</s>", True), ("</s>", False)``.
 
-        May raise any exception, because a template is a program.
+        Such a name is replaced by its number between two characters of private use, which no text has, and found by
+        them in the rendered text. May raise any exception, because a template is a program.
 
         Args:
             messages: the conversation, in the format in which transformers passes it to templates.

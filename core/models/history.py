@@ -78,13 +78,10 @@ def first_rendered(
             hint="choose another tool_format, such as 'hermes', which writes calls into the history as text",
         )
     assert problem is not None
-    if variables and _takes(source, messages, tools, tool_prompt, render):
-        raise ModelError(
-            f"the model's chat template refuses thinking={thinking}: {problem}", hint="leave out thinking"
-        ) from problem
+    hint = "check the order of roles; several templates require alternating user and assistant messages"
     raise ModelError(
         f"the model's chat template refuses the conversation: {problem}{_blamed(source, messages, render)}",
-        hint="check the order of roles; several templates require alternating user and assistant messages",
+        hint=hint if thinking is None else f"{hint}; or leave out thinking={thinking}",
     ) from problem
 
 
@@ -131,27 +128,11 @@ def _left_out(
     return lost - by_id
 
 
-def _takes(
-    source: str,
-    messages: Sequence[Message],
-    tools: Sequence[Mapping[str, Any]],
-    tool_prompt: str,
-    render: Render[Any],
-) -> bool:
-    """Return True if a template accepts a conversation without the variables of reasoning."""
-    for turns, known in _attempts(source, messages, tools, tool_prompt):
-        try:
-            render(turns, known, template_variables(source, known or []))
-        except Exception:  # a template may raise any exception
-            continue
-        return True
-    return False
-
-
 def _attempts(
     source: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str
 ) -> Iterator[tuple[list[Turn], list[Any] | None]]:
-    """Yield the conversation in different shapes, the detected one first."""
+    """Yield the turns of the conversation in different shapes, the detected one first, each with the tools that the
+    template is given: the tools, simpler ones, None or none at all."""
     shape = message_shape(source)
     own = [dict(tool) for tool in tools] if shape.shows_tools else []
     described: list[list[Any] | None] = [own, [_simple(tool) for tool in own]] if own else []

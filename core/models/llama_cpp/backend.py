@@ -337,13 +337,12 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
     sessions = [session for session, _ in rows]
     contexts = {id(session._shared): session._shared for session in sessions}
     context = sessions[0]._shared if len(rows) > 1 and len(contexts) == 1 else None
-    block: Any = nullcontext() if context is None else context.together()
-    with block as pin:
+    with nullcontext() if context is None else context.together():
         slots = []
         for session in sessions:
             slots.append(session._open())
-            if pin is not None:  # the next one may need room, for which this one must not be put aside
-                pin(slots[-1])
+            if context is not None:  # the next one may need room, for which this one must not be put aside
+                context.pin(slots[-1])
         wanted = [session.checked(ids) for session, ids in rows]
         ends = [len(ids) - unread(ids, len(ids)) for ids in wanted]  # the rest waits for the whole of its image
         try:

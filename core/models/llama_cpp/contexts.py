@@ -125,13 +125,17 @@ class LlamaContext:
             self._free()
 
     @contextmanager
-    def together(self) -> Iterator[Callable[[Slot], None]]:
-        """Hold the lock in the block, and give a function that pins a sequence, which is not put aside until then."""
+    def together(self) -> Iterator[None]:
+        """Hold the lock in the block, at whose end the sequences that were pinned in it (`pin`) are pinned no more."""
         with self.lock:
             try:
-                yield lambda slot: self._pinned.add(slot)
+                yield
             finally:
                 self._pinned.clear()
+
+    def pin(self, slot: Slot) -> None:
+        """Pin a sequence in a block of `together`: it is not put aside."""
+        self._pinned.add(slot)
 
     def slot(self) -> Slot:
         """Return an empty sequence."""

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..history import first_rendered
 from ..image_tokens import count_placeholders, images_of
-from ..images import Fetch, opened_images
+from ..images import Fetch, OpenedImage, opened_images
 from ..local_backend import SharedPasses
 from ..model_folder import token_ids_of
 from ..prefix_cache import PREFIX_BYTES, KeptSession
@@ -203,42 +204,47 @@ class HFBackend(SharedPasses):
                 return [bos] if bos in tokenizer("")["input_ids"] else []
         if not self.chat_template:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
-        from jinja2.exceptions import SecurityError
-
         images = opened_images(messages, self.fetch_image) if self.sees else []
-        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
-        if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
-            options["sanitize_control_tokens"] = True  # text of a user is never a control token
-
-        source = str(tokenizer.chat_template)
-
-        def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
-            """Return the tokens of a rendered prompt. The lock is held because rendering changes the tokenizer."""
-            more = {**options, **variables}
-            if any(turn.get("content", "") is None for turn in turns):
-                more["chat_template"] = _NONE_AGAIN + source
-            for name in ("bos_token", "eos_token"):  # a template may use one that the tokenizer lacks
-                if getattr(tokenizer, name, None) is None:
-                    more[name] = ""
-            try:
-                with self._tokenizer_lock:
-                    if images and self._vision is not None:
-                        return self._vision.prompt_ids(turns, images, {**more, "tools": known}, self.vocabulary)
-                    return list(tokenizer.apply_chat_template(turns, tools=known, **more))
-            except SecurityError:  # the template changes a list of its own, as llama.cpp's do: our sandbox allows it
-                if images:
-                    raise
-                bos, eos = tokenizer.bos_token or "", tokenizer.eos_token or ""
-                template = ChatTemplate(source, controls=self.vocabulary.special, bos=bos, eos=eos)
-                pieces = template.render(turns, known, variables)
-                return template_ids(pieces, self.encode, self._control_ids, self.vocabulary)
-
+        render = partial(self._rendered_ids, images)
         try:
-            return first_rendered(source, messages, tools, tool_prompt, render, thinking)
+            return first_rendered(self.chat_template, messages, tools, tool_prompt, render, thinking)
         except ModelError:
             if self._vision is not None:
                 self._vision.check(images)
             raise
+
+    def _rendered_ids(
+        self,
+        images: Sequence[OpenedImage],
+        turns: list[dict[str, Any]],
+        tools: list[Any] | None,
+        variables: Mapping[str, Any],
+    ) -> list[int]:
+        """Return the token ids of turns, as the template renders them with tools and further variables. May raise any
+        exception, because a template is a program. The lock is held because rendering changes the tokenizer."""
+        from jinja2.exceptions import SecurityError
+
+        tokenizer, source = self._open(self._tokenizer), self.chat_template or ""
+        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **variables}
+        if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
+            options["sanitize_control_tokens"] = True  # text of a user is never a control token
+        if any(turn.get("content", "") is None for turn in turns):
+            options["chat_template"] = _NONE_AGAIN + source
+        for name in ("bos_token", "eos_token"):  # a template may use one that the tokenizer lacks
+            if getattr(tokenizer, name, None) is None:
+                options[name] = ""
+        try:
+            with self._tokenizer_lock:
+                if images and self._vision is not None:
+                    return self._vision.prompt_ids(turns, images, {**options, "tools": tools}, self.vocabulary)
+                return list(tokenizer.apply_chat_template(turns, tools=tools, **options))
+        except SecurityError:  # the template changes a list of its own, as llama.cpp's do: our sandbox allows it
+            if images:
+                raise
+            bos, eos = tokenizer.bos_token or "", tokenizer.eos_token or ""
+            template = ChatTemplate(source, controls=self.vocabulary.special, bos=bos, eos=eos)
+            pieces = template.render(turns, tools, variables)
+            return template_ids(pieces, self.encode, self._control_ids, self.vocabulary)
 
     def _control_ids(self, text: str) -> list[int]:
         """Return the token ids of a text in which names of control tokens are control tokens."""
