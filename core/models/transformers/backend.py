@@ -207,7 +207,7 @@ class HFBackend(SharedPasses):
         images = opened_images(messages, self.fetch_image) if self.sees else []
         render = partial(self._rendered_ids, images)
         try:
-            return first_rendered(self.chat_template, messages, tools, tool_prompt, render, thinking)
+            return first_rendered(str(tokenizer.chat_template), messages, tools, tool_prompt, render, thinking)
         except ModelError:
             if self._vision is not None:
                 self._vision.check(images)
@@ -224,7 +224,8 @@ class HFBackend(SharedPasses):
         exception, because a template is a program. The lock is held because rendering changes the tokenizer."""
         from jinja2.exceptions import SecurityError
 
-        tokenizer, source = self._open(self._tokenizer), self.chat_template or ""
+        tokenizer = self._open(self._tokenizer)
+        source = str(tokenizer.chat_template)
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **variables}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # text of a user is never a control token
