@@ -35,7 +35,7 @@ from .expressions import (
     sequence,
 )
 from .rules import ReadGrammar, Rules, fewest_chars
-from .tag_members import Inside, Members, text_of
+from .tag_members import Inside, Members, relocated, text_of
 from .tag_styles import STYLES
 from .tokens import Tokens, tokens_of
 
@@ -277,15 +277,15 @@ class _TagReader:
             compiled = compile_schema({} if schema is None else schema, options)
             self._check(compiled)
         except ToolGrammarError as error:
-            raise _moved(error, place.pointer) from None
-        self.problems += [_moved(problem, place.pointer) for problem in compiled.problems]
+            raise relocated(error, place.pointer) from None
+        self.problems += [relocated(problem, place.pointer) for problem in compiled.problems]
         self._keep_narrowed(compiled.narrowed, place)
         return Part(compiled)
 
     def _keep_narrowed(self, narrowed: Iterable[UnsupportedSchemaError], place: Inside) -> None:
         """Keep what is left out of a part, with its location in the tag."""
         for problem in narrowed:
-            moved = _moved(problem, place.pointer)
+            moved = relocated(problem, place.pointer)
             assert isinstance(moved, UnsupportedSchemaError)
             self.narrowed.append(moved)
 
@@ -569,13 +569,6 @@ class _TagReader:
         words = tuple(self._excluded_tokens(members))
         once = not members.flag("loop", default=True)
         return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
-
-
-def _moved(error: ToolGrammarError, pointer: str) -> ToolGrammarError:
-    """Return an error about a schema as one about the document that contains it."""
-    place = replace(error.place, pointer=pointer + (error.place.pointer or ""))
-    more = {"left_out": error.left_out} if isinstance(error, UnsupportedSchemaError) else {}
-    return type(error)(error.message, hint=error.hint, place=place, **more)
 
 
 _FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], Inside], Expression]] = {

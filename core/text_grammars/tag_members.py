@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from ..errors import GrammarError, Place
+from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
 from ..json import escape
 
 
@@ -111,3 +111,10 @@ def text_of(value: Any, place: Inside) -> str:
     if not isinstance(value, str):
         place.fail(f"expected a string, not {type(value).__name__}")
     return value
+
+
+def relocated(error: ToolGrammarError, pointer: str) -> ToolGrammarError:
+    """Return an error about a schema as one about the document that contains it."""
+    place = replace(error.place, pointer=pointer + (error.place.pointer or ""))
+    more = {"left_out": error.left_out} if isinstance(error, UnsupportedSchemaError) else {}
+    return type(error)(error.message, hint=error.hint, place=place, **more)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
@@ -17,8 +17,8 @@ from ...json.values import same_value
 from ...language.reading_marks import CLOSED, ENTERED, VALUE
 from ..normal.conjunction import Arrays, Contains, Goal, negated
 from ..normal.parts import fixed_positions, item_goal
-from ..read.located import Located
 from .array_items import ample_count, item_goals, ways_to_count
+from .array_plan import ArrayPlan, Compared, ComparedItems
 from .context import GoalNodes, Supply, placed
 from .merged_objects import MergedObjects
 
@@ -40,72 +40,6 @@ _NONE: frozenset[str] = frozenset()
 _COMPARED = {b'"': "string", b"{": "object"}
 
 
-class _Compared(NamedTuple):
-    """The values of a goal of items that are compared with earlier items when they are written, not where they begin.
-
-    Attributes:
-        node: their texts, without those that are equal to an item before.
-        has_others: the goal has other values.
-    """
-
-    node: int
-    has_others: bool
-
-
-class _ComparedItems(NamedTuple):
-    """The items of an array that are compared when they are written.
-
-    Attributes:
-        types: their JSON types.
-        of: by goal of items.
-    """
-
-    types: frozenset[str]
-    of: dict[Goal, _Compared]
-
-
-class _ArrayPlan:
-    """Data that the states of one array share.
-
-    Attributes:
-        arrays: the conjunction.
-        located: the schema of the conjunction; None: it is not known.
-        is_plain: items are neither counted nor compared.
-        is_counting: items are counted, and their order does not matter.
-        awaited: the sets of `Contains`, as bits, that a state of the search for a text still waits for.
-        goals: the goals of items by position, without ``contains``.
-        limit: all numbers of items from this one on are equivalent; None: there is no such number.
-        rests: the nodes of the rest of the array, by the keys of states (see `ArrayLowering._rest`).
-        few: with ``uniqueItems``, the value keys of each goal of items that has few values; None: not computed yet.
-        classes: the results of `ArrayLowering._classes`.
-        late: with ``uniqueItems``, items have infinitely many values, so that the written items only matter at the
-            start of the next one; None: not computed yet.
-        late_items: by position and written items: the node of the next item and the rest, if ``late`` is set.
-        told: with ``uniqueItems``, the values of items if they are few enough for a state for each set of earlier ones,
-            else (None,); None: not computed yet.
-        compared: the items that are compared when they are written (see `ArrayLowering`); None: there are none; empty:
-            not computed yet.
-    """
-
-    def __init__(self, arrays: Arrays, checked: bool, located: Located | None) -> None:
-        self.arrays = arrays
-        self.located = located
-        self.is_plain = not arrays.contains and not arrays.unique
-        self.is_counting = bool(arrays.contains) and not arrays.unique and not fixed_positions(arrays)
-        self.awaited: set[int] = set()
-        self.goals: dict[int, Goal] = {}
-        self.compared: _ComparedItems | None = _ComparedItems(_NONE, {}) if checked else None
-        self.limit: int | None = None
-        if arrays.most is None:
-            self.limit = max(arrays.least, 1, fixed_positions(arrays))
-        self.rests: dict[object, int] = {}
-        self.few: dict[Goal, frozenset[str]] | None = None
-        self.told: tuple[frozenset[str] | None] | None = None
-        self.late: bool | None = None
-        self.late_items: dict[tuple[int, frozenset[str]], int] = {}
-        self.classes: dict[object, dict[str, int]] = {}
-
-
 @dataclass(slots=True, eq=False)
 class _ItemsState:
     """The state between two items of an array. As a rule, it expands to the rest of the array.
@@ -124,7 +58,7 @@ class _ItemsState:
     """
 
     lowering: ArrayLowering
-    plan: _ArrayPlan
+    plan: ArrayPlan
     count: int
     counted: tuple[int, ...]
     written: frozenset[str] | None = None
@@ -155,7 +89,7 @@ class ArrayLowering:
     - Objects are compared after a member that such strings are the values of (`DistinctObjects`), if those of every
       goal have one.
     - If all items have the same goal, with infinitely many values, the dependent node is before each item instead of
-      after it (`_ArrayPlan.late`). Another item may always begin, so tokens that end an item and continue to the next
+      after it (`ArrayPlan.late`). Another item may always begin, so tokens that end an item and continue to the next
       comma do not depend on the text.
     - Lowering decides in advance that enough different values are left. A goal with many values cannot run out of them
       before the array may end. The values of a goal with few (see `Values`) are *special*: a state counts how many are
@@ -167,7 +101,7 @@ class ArrayLowering:
         self.lowering = lowering
         self._merged = merged
         self.nodes = lowering.nodes
-        self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
+        self._plans: dict[tuple[Arrays, bool], ArrayPlan] = {}
         self._opening = self.nodes.seq(self.nodes.literal(b"["), lowering.marked(ENTERED, name="["))
         self._closing = self.nodes.seq(self.nodes.literal(b"]"), lowering.marked(CLOSED))
         self._begun = lowering.marked(VALUE)
@@ -181,7 +115,7 @@ class ArrayLowering:
         checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
         plan = self._plans.get((arrays, checked))
         if plan is None:
-            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked, self.lowering.here)
+            plan = ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked, self.lowering.here)
             self._plans[arrays, checked] = plan
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
@@ -280,7 +214,7 @@ class ArrayLowering:
                 return False
         return not arrays.contains or all(map(_is_enough, state.counted, arrays.contains))
 
-    def _goal(self, plan: _ArrayPlan, count: int) -> Goal:
+    def _goal(self, plan: ArrayPlan, count: int) -> Goal:
         """Return the goal of the item at a position, ``contains`` aside."""
         goal = plan.goals.get(count)
         if goal is None:
@@ -356,7 +290,7 @@ class ArrayLowering:
         """Return the rest of an array after an item at a state, where all items so far are known."""
         return self._rest(_ItemsState(self, state.plan, state.count + 1, state.counted, written))
 
-    def _told(self, plan: _ArrayPlan, goal: Goal) -> frozenset[str] | None:
+    def _told(self, plan: ArrayPlan, goal: Goal) -> frozenset[str] | None:
         """Return the values of items, if all items have the same goal with at most `MAX_TOLD` values; else None."""
         if plan.told is None:
             arrays, supply = plan.arrays, None
@@ -417,7 +351,7 @@ class ArrayLowering:
         static = self._item(state, goal, ())
         return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
-    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
+    def _written(self, plan: ArrayPlan, before: Written) -> frozenset[str]:
         """Return the items of the innermost open array, but for those that are compared when they are written."""
         syntax = self.lowering.syntax
         if syntax is not None:  # no items are
@@ -427,13 +361,13 @@ class ArrayLowering:
         types = _NONE if plan.compared is None else plan.compared.types
         return frozenset({_read(item) for item in items if _COMPARED.get(item[:1]) not in types})
 
-    def _is_late(self, plan: _ArrayPlan) -> bool:
-        """Return `_ArrayPlan.late`, computed once."""
+    def _is_late(self, plan: ArrayPlan) -> bool:
+        """Return `ArrayPlan.late`, computed once."""
         if plan.late is None:
             plan.late = self._find_late(plan)
         return plan.late
 
-    def _find_late(self, plan: _ArrayPlan) -> bool:
+    def _find_late(self, plan: ArrayPlan) -> bool:
         """Return True if the items of ``uniqueItems`` surely never run out, so that equal ones can be excluded when
         they are written."""
         arrays = plan.arrays
@@ -447,13 +381,13 @@ class ArrayLowering:
             return any(values.has_others for values in compared.of.values())
         return self.lowering.is_endless(goals[0])
 
-    def _compared(self, plan: _ArrayPlan) -> _ComparedItems | None:
-        """Return `_ArrayPlan.compared`, computed once."""
+    def _compared(self, plan: ArrayPlan) -> ComparedItems | None:
+        """Return `ArrayPlan.compared`, computed once."""
         if plan.compared is not None and not plan.compared.of:
             plan.compared = None if plan.few else self._compared_items(item_goals(self._merged, plan.arrays))
         return plan.compared
 
-    def _compared_items(self, goals: tuple[Goal, ...]) -> _ComparedItems | None:
+    def _compared_items(self, goals: tuple[Goal, ...]) -> ComparedItems | None:
         """Return the items of an array that can be compared when they are written; None if there are none.
 
         Args:
@@ -472,10 +406,10 @@ class ArrayLowering:
         if not types:
             return None
         compared = {
-            goal: _Compared(node, node == nodes.EMPTY or lowering.has_more_than(frozenset(types), goal))
+            goal: Compared(node, node == nodes.EMPTY or lowering.has_more_than(frozenset(types), goal))
             for goal, node in zip(goals, found, strict=True)
         }
-        return _ComparedItems(frozenset(types), compared)
+        return ComparedItems(frozenset(types), compared)
 
     def _distinct_strings(self, goal: Goal) -> int | None:
         """Return the strings of a goal, without those that are equal to an item before; None if the language of the
@@ -522,7 +456,7 @@ class ArrayLowering:
         return tuple([min(number, most) for number in left])
 
     def _left_beside(
-        self, plan: _ArrayPlan, count: int, counted: tuple[int, ...], written: frozenset[str]
+        self, plan: ArrayPlan, count: int, counted: tuple[int, ...], written: frozenset[str]
     ) -> tuple[int, ...]:
         """Return `_ItemsState.left` where all items before are known: the number of values of each class, not reduced
         to those that an array may need, as an array may have more items than it needs."""
@@ -533,7 +467,7 @@ class ArrayLowering:
                 left[number] += 1
         return tuple(left)
 
-    def _classes(self, plan: _ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
+    def _classes(self, plan: ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
         """Return the special values at a state, each with the number of its class."""
         arrays = plan.arrays
         size = fixed_positions(arrays)

@@ -15,7 +15,6 @@ from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
 from ...language.reading_marks import ReadingMark
 from ..keywords.any_value import types_of
-from ..keywords.row import Join
 from ..normal.assertions import asserted, asserts_only
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, flat
 from ..normal.inhabited import Inhabited
@@ -36,16 +35,13 @@ from .object_plan import ObjectPlan
 from .object_unions import MIN_OBJECTS, ObjectUnions
 from .objects import ObjectLowering
 from .scalars import UNBOUNDED, ScalarLowering
+from .synonyms import followed, options_of
 from .tagged_objects import tagged_objects
 from .values import GoalValues
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
 _ONLY_STRINGS = frozenset({"string"})
-
-#: Rows of the keywords of which all schemas must hold of the same value, or some of them.
-_CONJOINED = tuple(row for row in KEYWORDS.values() if row.join is Join.EVERY)
-_UNIONS = tuple(row for row in KEYWORDS.values() if row.join in (Join.SOME, Join.ONE))
 
 
 @dataclass(slots=True, eq=False)
@@ -213,26 +209,16 @@ class Lowering(ScalarLowering):
             own = self.normaliser.assertions(located)
             return self.nodes.EMPTY if own is None else self.branch(own)
         if self._direct:
-            target = self._followed(located)
+            target = followed(document, located)
             if target is None:  # the normaliser raises the error of the loop
                 return self._union((SignedSchema(located),))
             if target is not located:
                 return self.subschema(target)
-            options = self.options_of(located)
+            options = options_of(self.normaliser, located)
             if options is not None:
                 tagged = self._tagged(options) if len(options) > 1 else None
                 return self._options(options) if tagged is None else tagged
         return self._union((SignedSchema(located),))
-
-    def _followed(self, located: Located) -> Located | None:
-        """Return the schema to which a schema leads that only refers to others (`synonym`); None: to itself."""
-        seen: set[object] = set()
-        while (target := self.synonym(located)) is not None:
-            if located.key in seen:
-                return None
-            seen.add(located.key)
-            located = self.normaliser.document.enter(target)
-        return located
 
     def _tagged(self, options: list[Located]) -> int | None:
         """Return the union of some schemas as `tagged_objects`; None if it is not one."""
@@ -242,7 +228,7 @@ class Lowering(ScalarLowering):
             return None
         followed: list[Located] = []
         for option in options:
-            target = self._followed(document.enter(option))
+            target = followed(document, document.enter(option))
             if target is None:
                 return None
             followed.append(target)
@@ -265,7 +251,7 @@ class Lowering(ScalarLowering):
     def _plan_of(self, option: Located) -> ObjectPlan | None:
         """Return the plan of a schema of objects that can be one of a union; None for other schemas."""
         document = self.normaliser.document
-        target = self._followed(document.enter(option))
+        target = followed(document, document.enter(option))
         if target is None or isinstance(target.schema, bool) or not KEYWORDS.applicators.isdisjoint(target.schema):
             return None
         above, self.here = self.here, target
@@ -281,38 +267,6 @@ class Lowering(ScalarLowering):
         """Return the rest of an object after its first member, for `tagged_objects`."""
         own = self.normaliser.assertions(self.normaliser.document.enter(located))
         return self.nodes.EMPTY if own is None else self.objects.after_first(own.objects)
-
-    def synonym(self, located: Located) -> Located | None:
-        """Return the one schema that a schema applies to the same value, if it constrains nothing else; else None."""
-        schema = located.schema
-        if isinstance(schema, bool):
-            return None
-        if "$ref" in schema:
-            if self.normaliser.document.ref_hides_siblings or asserts_only(schema, "$ref"):
-                return self.normaliser.document.resolve(located)
-            return None
-        for row in _CONJOINED:
-            if asserts_only(schema, row.name):
-                asking = [
-                    each
-                    for each in located.items(row.name)
-                    if each.schema is False or (each.schema is not True and asserted(each.schema))
-                ]
-                return asking[0] if len(asking) == 1 else None
-        return None
-
-    def options_of(self, located: Located) -> list[Located] | None:
-        """Return the options of a schema that is a plain union and constrains nothing else; else None."""
-        schema = located.schema
-        if isinstance(schema, bool):
-            return None
-        for row in _UNIONS:
-            if asserts_only(schema, row.name):
-                options = located.items(row.name)
-                signed = [SignedSchema(option) for option in options]
-                is_plain = row.join is Join.SOME or not any(self.normaliser.overlaps(located, signed))
-                return options if is_plain else None
-        return None
 
     def is_inhabited(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written; False: it is not known."""
