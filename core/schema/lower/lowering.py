@@ -226,13 +226,13 @@ class Lowering(ScalarLowering):
         special = self.syntax is not None or self.is_marked or self.is_live
         if special or self.objects.any_order or not (document.knows("const") and document.knows("enum")):
             return None
-        followed: list[Located] = []
+        targets: list[Located] = []
         for option in options:
             target = followed(document, document.enter(option))
             if target is None:
                 return None
-            followed.append(target)
-        return tagged_objects(self, followed)
+            targets.append(target)
+        return tagged_objects(self, targets)
 
     def _options(self, options: list[Located]) -> int:
         """Return the union of some schemas; those of many plain objects are one node (see `ObjectUnions`)."""
