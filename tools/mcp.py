@@ -337,7 +337,7 @@ def _part(block: Mapping[str, Any]) -> Part:
         inner = block.get("resource") or {}
         if "text" in inner:
             return TextPart(str(inner["text"]))
-        kind_of = str(inner.get("mimeType", "application/octet-stream"))
+        kind_of = str(inner.get("mimeType") or "application/octet-stream")
         if kind_of.startswith("image/"):
             return ImagePart(data=base64.b64decode(inner.get("blob", "")), media_type=kind_of)
         return TextPart(f"[resource {inner.get('uri')} of type {kind_of}]")
@@ -345,7 +345,7 @@ def _part(block: Mapping[str, Any]) -> Part:
         about = ", ".join(str(block[key]) for key in ("name", "description", "mimeType") if block.get(key))
         return TextPart(f"[link to {block.get('uri')}: {about}]" if about else f"[link to {block.get('uri')}]")
     if kind == "audio":
-        return TextPart(f"[audio of type {block.get('mimeType')}]")
+        return TextPart(f"[audio of type {block.get('mimeType') or 'unknown'}]")
     return TextPart(result_text(dict(block)))
 
 

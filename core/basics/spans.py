@@ -100,7 +100,8 @@ class Span:
     @staticmethod
     @contextmanager
     def continued(headers: Mapping[str, str]) -> Iterator[None]:
-        """Make the span of a request's ``traceparent`` the parent of the spans that begin in the block."""
+        """Make the span of a request's ``traceparent`` the parent of OpenTelemetry's spans that begin in the block;
+        without OpenTelemetry, do nothing."""
         api = sys.modules.get("opentelemetry.context")
         if api is None:
             yield

@@ -58,7 +58,7 @@ class ImagePart:
 
         Raises:
             OSError: the file cannot be read.
-            ModelError: the source is none of these.
+            ModelError: the source is none of these, or an image of floats.
         """
         if isinstance(source, (bytes, bytearray, memoryview)):
             return cls(bytes(source))
@@ -66,7 +66,10 @@ class ImagePart:
             return cls(Path(source).read_bytes())
         if hasattr(source, "save"):
             file = BytesIO()
-            source.save(file, "PNG")
+            try:
+                (source.convert("RGB") if getattr(source, "mode", "") in _PRINTED else source).save(file, "PNG")
+            except OSError as error:  # of a mode that PNG lacks, such as floats
+                raise ModelError(f"an image cannot be written as PNG: {error}", hint="convert it to RGB") from error
             return cls(file.getvalue(), media_type="image/png")
         raise ModelError(f"an image is {source!r}", hint="give a path, bytes, or an image of Pillow")
 
@@ -102,6 +105,9 @@ class ImagePart:
 
 #: How files of the media types begin that servers take, but for PNG.
 _BEGINNINGS = ((rb"\xff\xd8\xff", "image/jpeg"), (rb"GIF8", "image/gif"), (rb"RIFF(?s:.{4})WEBP", "image/webp"))
+
+#: Modes of Pillow's images that PNG lacks, and that RGB can show.
+_PRINTED = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 
 #: Maximum size of a page of a PDF as an image, in pixels.
 MOST_PAGE_PIXELS = 20_000_000

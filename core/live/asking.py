@@ -89,7 +89,8 @@ class LiveValues:
             self._by_text[mark, text] = answer
 
     def of_call(self, tool: str | None, mark: Mark, call: dict[str, Any]) -> Answer:
-        """Return the answer for the arguments of a call, as far as they are written; asked once for each."""
+        """Return the answer for the arguments of a call, as far as they are written. It is kept: a callable is asked
+        again for the same arguments only if threads ask at the same time, and the first answer counts."""
         place = Place(tool=tool, parameter=mark.member)
         source = self.sources.get((tool, mark.source), self.sources.get(mark.source, Values.named(mark.source)))
         if source is None:
@@ -112,9 +113,9 @@ class LiveValues:
         with self._lock:
             found = self._by_call.get(key)
         if found is None:
-            self.asked += 1
             found = self._ask(values, mark.after, call, place)
             with self._lock:
+                self.asked += 1
                 found = self._by_call.setdefault(key, found)
         return found
 

@@ -27,6 +27,10 @@ MARKUP, INVENTED = 0.02, 3.0
 #: by the only possible name.
 UNKNOWN_MEMBER, STRANGE_MEMBER, ONLY_NAME = 2.5, 1.0, 2.6
 
+#: Costs of a name or constant that is written otherwise: in case and marks, and as the beginning of the word, or with
+#: more after it.
+MARKS, BEGINNING = 0.05, 0.6
+
 #: Costs of inserted punctuation.
 INSERTED = (
     (b",", 0.6),

@@ -9,7 +9,7 @@ from itertools import repeat
 
 from ..automaton.encoding import REFUSED
 from ..automaton.states import Automaton
-from .edits import EDIT, LIKELY, ONLY_NAME
+from .edits import BEGINNING, EDIT, LIKELY, MARKS, ONLY_NAME
 
 #: Maximum number of possible words that are compared with a word of the text, and of states visited to list them. If
 #: there are more (as of a pattern), none is compared.
@@ -115,19 +115,19 @@ def _folded(word: str) -> str:
 
 @lru_cache(maxsize=MAX_COMPARED)
 def nearest(content: str, words: tuple[Word, ...]) -> tuple[tuple[bytes, float], ...]:
-    """Return the three nearest words to a word of the text, each with its cost: one that differs in case and marks, an
-    alias, one that begins with the other, a similar one, or the only one."""
+    """Return at most three words that are near to a word of the text, the nearest first, each with its cost: one that
+    differs in case and marks, an alias, one that begins with the other, a similar one, or the only one."""
     meant = _folded(content)
     score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
     ranked: list[tuple[float, bytes]] = []
     for word, text in words:
         folded = _folded(text)
         if folded == meant:
-            ranked.append((0.05 if meant else EDIT, word))  # without letters and digits, marks are all that there is
+            ranked.append((MARKS if meant else EDIT, word))  # without letters and digits, marks are all that there is
         elif meant in _ALIASES.get(folded, ()):
             ranked.append((LIKELY, word))
         elif min(len(meant), len(folded)) > 2 and (folded.startswith(meant) or meant.startswith(folded)):
-            ranked.append((0.6, word))
+            ranked.append((BEGINNING, word))  # one or two letters begin too many words
         elif meant and (alike := score(folded)) >= MIN_SIMILARITY:
             ranked.append((EDIT + 2 * (1 - alike), word))
         elif len(words) == 1:

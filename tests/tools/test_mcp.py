@@ -118,7 +118,7 @@ def test_content_of_every_type() -> None:
             ImagePart(data=b"png", media_type="image/gif"),
         ),
         (
-            {"type": "resource", "resource": {"uri": uri, "blob": png}},
+            {"type": "resource", "resource": {"uri": uri, "mimeType": None, "blob": png}},
             TextPart(f"[resource {uri} of type application/octet-stream]"),
         ),
         ({"type": "hologram", "x": 1}, TextPart('{"type":"hologram","x":1}')),

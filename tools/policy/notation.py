@@ -237,6 +237,8 @@ def rule_of(value: Any, pointer: str = "") -> Rule:
         if value == "never":
             return ()
         return (Source(user="words" if value == "user" else None, asks=value == "ask"),)
+    if not isinstance(value, Mapping):
+        _refuse(pointer, f"{value!r} is no rule", _RULE)
     said = _mapping(value, pointer, _SOURCE)
     if not said:
         _refuse(pointer, "a source without a member", _RULE)

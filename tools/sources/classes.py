@@ -141,11 +141,12 @@ def _of_pydantic(cls: type[Any], error: Exception) -> SchemaError:
         return _not_a_tool(name, reason, hint, annotated_with(cls, missing.name))
     except Exception:  # evaluating a string annotation may raise anything
         hints = {}
-    # First as if every class were a type that Pydantic knows; then as it is, for unions with one that it does not know.
-    checks = [(field, hint, lenient) for lenient in (True, False) for field, hint in hints.items()]
-    culprit = next((field for field, hint, lenient in checks if not _has_schema(hint, lenient)), None)
     if getattr(error, "code", None) == "typed-dict-version":
         return _not_a_tool(name, reason, "import TypedDict from typing_extensions")
+    # The configuration of ``cls`` may allow a class that Pydantic does not know. So a field that fails even if every
+    # class counts as known is blamed first, and then one that fails as it is, such as a union with such a class.
+    checks = [(field, hint, lenient) for lenient in (True, False) for field, hint in hints.items()]
+    culprit = next((field for field, hint, lenient in checks if not _has_schema(hint, lenient)), None)
     return _not_a_tool(name, reason, "give the field a JSON-like type", culprit)
 
 

@@ -137,9 +137,12 @@ class Program:
         if own:
             self._modules[own] = self.main
         self._declare(self.main.source.root, self.main)
-        for link in self.main.exports.values():
-            if link.module is None and link.path:
-                for table in (self.main.types, self.main.values):
+        for link in self.main.exports.values():  # `export { A }` and `export = N.A` stand apart from the declaration
+            space: Space | None = self.main
+            for name in link.path[:-1]:
+                space = space.spaces.get(name) if space is not None else None
+            if link.module is None and link.path and space is not None:
+                for table in (space.types, space.values):
                     if link.path[-1] in table:
                         table[link.path[-1]].exported = True
 

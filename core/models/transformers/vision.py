@@ -247,7 +247,7 @@ def images_only(kind: Any) -> Any:
     class ImagesOnly(kind, Parts):  # type: ignore[misc]
         """The class, which gets None for the parts that it lacks."""
 
-        # SmolVLM's own form has options of video.
+        # SmolVLM's own method reads its video processor, which is not there.
         apply_chat_template = base.apply_chat_template
 
         @classmethod

@@ -288,19 +288,24 @@ class Lowering(ScalarLowering):
         return self.listed(found) if found else None
 
     def branches(self, goal: Goal) -> list[Conjunction]:
-        """Return the alternatives of a goal, without those whose values are too long for any model (which counts as a
-        limit that was exceeded); computed once."""
+        """Return the alternatives of a goal, without those whose values are too long for any model; computed once.
+
+        What is left out narrows the grammar, which the store reports (`Nodes.exceed`).
+
+        Raises:
+            LimitError: no alternative is left; it gives the length of the shortest value.
+        """
         if self._least_texts is None:
             return self._alternatives(goal)
+        branches = self._alternatives(goal)
         kept = self._kept.get(goal)
         if kept is None:
-            branches = self._alternatives(goal)
             kept = self._kept[goal] = self._least_texts.kept(branches)
             if len(kept) < len(branches):
-                sizes = [self._least_texts.of(branch) for branch in branches]
-                self.nodes.exceed(placed(too_long(max(sizes)), self.here))
-                if not kept:
-                    raise too_long(min(sizes))
+                longest = max(map(self._least_texts.of, branches))
+                self.nodes.exceed(placed(too_long(longest), self.here))
+        if branches and not kept:
+            raise too_long(min(map(self._least_texts.of, branches)))
         return kept
 
     def _alternatives(self, goal: Goal) -> list[Conjunction]:
@@ -341,12 +346,11 @@ class Lowering(ScalarLowering):
 
     def is_false(self, goal: Goal) -> bool:
         """Return True if a goal obviously holds for no value."""
-        for item in goal:
-            if isinstance(item, SignedSchema):
-                part = item
-                if part.located.schema is (False if part.positive else True):
+        for part in goal:
+            if isinstance(part, SignedSchema):
+                if part.located.schema is (not part.positive):
                     return True
-            elif item == FALSE:
+            elif part == FALSE:
                 return True
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolgrammar.adapters.server.fields import Fields
+from toolgrammar.adapters.server.fields import _FOLLOWED, Fields
+from toolgrammar.adapters.server.parts import OWN
 from toolgrammar.adapters.server.protocols.base import Endpoint
 from toolgrammar.adapters.server.rows import Choice, Form, Row
 from toolgrammar.adapters.server.unused import HEADER, UNUSED, pattern_of
@@ -221,9 +223,16 @@ def test_every_field_without_effect_has_its_reason(path: str) -> None:
 
 
 def test_every_row_is_documented() -> None:
-    """The page of the server has each row of the table, with its reason."""
+    """The page of the server has each row of the table, with its reason, and no other row."""
     page = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
-    assert [row for row, why in UNUSED.items() if f"| `{row}` | {why} |" not in page] == []
+    _, _, section = page.partition("### Declared, not offered")
+    rows = re.findall(r"^\| `([^`]+)` \| (.*) \|$", section.partition("\n## ")[0].partition("\n### ")[0], re.MULTILINE)
+    assert dict(rows) == dict(UNUSED)
+
+
+def test_no_option_of_requests_is_said_to_be_left_out() -> None:
+    """A name that the field `toolgrammar` takes has no hint that nothing here follows it."""
+    assert sorted(set(_FOLLOWED) & set(OWN)) == []
 
 
 MISPLACED: list[tuple[str, dict[str, Any], str]] = [

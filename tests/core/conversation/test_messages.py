@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import ImagePart, InvalidArgumentsError, ToolCall
+from toolgrammar.core import ImagePart, InvalidArgumentsError, ModelError, ToolCall
 from toolgrammar.core.models.remote.anthropic_messages import AnthropicMessages
 from toolgrammar.core.models.remote.chat_completions import _part
 from toolgrammar.core.models.remote.converse import Converse
@@ -61,3 +61,13 @@ def test_a_file_is_sent_as_what_it_is(kind: str, tmp_path: Path) -> None:
             Converse._image(no_self, image),
         ):
             assert kind.lower() in json.dumps(made)[:120], made
+
+
+def test_images_of_modes_that_png_lacks() -> None:
+    """Colours for print become RGB, and floats are refused."""
+    images = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    for mode in ("CMYK", "YCbCr"):
+        written = images.open(io.BytesIO(ImagePart.of(images.new(mode, (2, 2))).data or b""))
+        assert (written.mode, written.size) == ("RGB", (2, 2))
+    with pytest.raises(ModelError, match="PNG"):
+        ImagePart.of(images.new("F", (2, 2)))

@@ -16,7 +16,7 @@ from .test_format_file import MARKUP, NOT_DERIVED
 
 #: Formats of no model.
 OWN: dict[str, dict[str, Any]] = {
-    "acme": {
+    "listed-calls": {
         "begin": "<calls>\n",
         "call": '<call name="$name">$args</call>',
         "separator": "\n",

@@ -481,7 +481,8 @@ def test_references_are_uri_fragments() -> None:
 def test_keywords_of_ours_are_kept(name: str) -> None:
     """Of the extensions of a schema in a document, those that this library reads stay, as they are written."""
     value: Any = {"x-grammar": {"syntax": "lark", "definition": 'start: "a"'}, TYPE: "Id", TRUSTED: False}.get(
-        name, "a"
+        name,
+        "a",  # whatever the keyword takes: nothing looks at it here
     )
     schema = {"type": "string", name: value, "x-other": value}
     (tool,) = tools_from_openapi(document({"parameters": [parameter("a", "query", schema)]}))

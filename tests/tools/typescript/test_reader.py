@@ -267,6 +267,8 @@ def test_which_schema_is_meant() -> None:
     assert schema_from_typescript("export type A = 1; type B = 2;") == {"type": "integer", "const": 1}
     with pytest.raises(SchemaError, match="declares 2 types"):
         schema_from_typescript("type A = 1; type B = 2;")
+    spaces = "namespace N { export interface A { x: string } } interface A { y: number } export = N.A;"
+    assert [*schema_from_typescript(spaces)["properties"]] == ["x"]
 
 
 UNUSED = """
