@@ -67,7 +67,7 @@ def demo(
     with working(f"loading {model}"):
         opened = load_model(model)
     with opened as loaded:
-        is_noise = not getattr(getattr(loaded, "backend", None), "trained", True)
+        is_noise = model == "embedded"
         traced(trace, loaded)
         console.print(Text.assemble(("model    ", "bold"), _described(model, loaded)))
         console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))

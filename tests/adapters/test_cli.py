@@ -209,7 +209,7 @@ def test_demo_answers_with_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     """A model that wants to call again after the result, as one that was trained for calls only does, shows no call."""
     call = Message("assistant", "", tool_calls=(ToolCall("a1", "get_weather", {"city": "Oslo", "unit": "celsius"}),))
     monkeypatch.setattr("toolgrammar.core.models.load_model", lambda _: ScriptedModel([call, call]))
-    code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=200")
+    code, out, _ = run(monkeypatch, capsys, "demo", "--model=hf:scripted", "--max-tokens=200")
     assert code == 0 and "result   18 degrees celsius" in out
     answer = out[out.index("answer   ") :]
     assert answer.splitlines()[0].removeprefix("answer").strip() and "<tool_call>" not in answer

@@ -12,14 +12,6 @@ def unpack(
     start: int,
     out: npt.NDArray[np.float32],
 ) -> None: ...
-def multiply(
-    q: npt.NDArray[np.int8],
-    scales: npt.NDArray[np.float32],
-    offsets: npt.NDArray[np.float32],
-    vectors: npt.NDArray[np.float32],
-    buffer: npt.NDArray[np.float32],
-    out: npt.NDArray[np.float32],
-) -> None: ...
 def multiply_vectorised(
     q: npt.NDArray[np.int8],
     scales: npt.NDArray[np.float32],

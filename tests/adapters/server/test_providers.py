@@ -43,7 +43,8 @@ def test_our_client_of_anthropic_against_our_server() -> None:
         "additionalProperties": False,
     }
     assert isinstance(model.generate_json("Go", schema, max_tokens=100)["a"], int)
-    kinds = [type(event).__name__ for event in model.stream("Go", tools=tools, tool_choice="required", max_tokens=200)]
+    one = model.stream("Go", tools=tools, tool_choice="required", parallel_tool_calls=False, max_tokens=200)
+    kinds = [type(event).__name__ for event in one]
     assert kinds == ["CallStart", "ArgumentsDelta", "CallEnd", "RemoteFinish"]
 
 
