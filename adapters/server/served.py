@@ -41,8 +41,8 @@ class Served:
         max_fetched: maximum number of bytes of the fetched images of a request.
 
     Raises:
-        ModelError: a model cannot be loaded, or a host is none.
-        InvalidSchemaError: one of the values is none.
+        ModelError: a model cannot be loaded, or a host is not valid.
+        InvalidSchemaError: a value cannot be named in schemas.
     """
 
     def __init__(
@@ -64,11 +64,15 @@ class Served:
         self._max_schema = max_schema
         self._own: list[Model] = []
         self._loaded: dict[str, _shared.LoadedModel] = {}
-        for name, model in models.items():
-            if isinstance(model, str):
-                model = load_model(model)
-                self._own.append(model)
-            self._loaded[name] = _shared.LoadedModel(model)
+        try:
+            for name, model in models.items():
+                if isinstance(model, str):
+                    model = load_model(model)
+                    self._own.append(model)
+                self._loaded[name] = _shared.LoadedModel(model)
+        except BaseException:
+            self.close()
+            raise
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, fields
@@ -102,7 +102,7 @@ class ConstraintCache:
         self._max_bytes = max_bytes
         self._lock = shared_lock(self, "_lock", threading.Lock())
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
-        self._round: deque[Hashable] = deque()
+        self._round: OrderedDict[Hashable, None] = OrderedDict()  # the entries, the next one to be measured first
         self._making: dict[Hashable, Future[Constraint | None]] = {}
         self._process = os.getpid()
         self._bytes = 0
@@ -220,7 +220,7 @@ class ConstraintCache:
         with self._lock:
             self._making.pop(key, None)
             entry = self._entries[key] = _Entry(grammar, constraint)
-            self._round.append(key)
+            self._round[key] = None
             if constraint.program.store.is_shared:
                 entry.size = THIN_BYTES
                 self._bytes += THIN_BYTES
@@ -232,10 +232,9 @@ class ConstraintCache:
         """Measure the memory of a new entry and of the next `_ROUND` older ones, which may have grown, and evict."""
         self._measure(key)
         for _ in range(min(_ROUND, len(self._round))):
-            other = self._round.popleft()
-            if other in self._entries:
-                self._measure(other)
-                self._round.append(other)
+            other = next(iter(self._round))
+            self._round.move_to_end(other)
+            self._measure(other)
         self._evict()
 
     def _measure(self, key: Hashable) -> None:
@@ -284,8 +283,12 @@ class ConstraintCache:
                 self._evictions += 1
 
     def _drop(self, key: Hashable) -> None:
-        """Remove an entry and its memory; the last entry of a shared engine releases that engine too."""
+        """Remove an entry and its memory; the last entry of a shared engine releases that engine too.
+
+        A store of its own counts on while it is in use; a shared one counts as long as it has entries.
+        """
         entry = self._entries.pop(key)
+        del self._round[key]
         self._bytes -= entry.size
         if not entry.constraint.program.store.is_shared:
             self._dropped.append(weakref.ref(entry.constraint))

@@ -417,7 +417,7 @@ class _TagReader:
         return [(*self._tag_parts(tag, place), place) for tag, place in members.items("tags")]
 
     def _triggered_tags(self, value: Mapping[str, Any], place: Inside) -> Expression:
-        """Read free text with tags, each of which begins with just one of the triggers, a string (see `_triggered`)."""
+        """Read free text with tags whose begin is a string, and starts with just one of the triggers (`_triggered`)."""
         known = ("type", "at_least_one", "stop_after_first", "excludes")
         members = Members.of(value, place, ("triggers", "tags"), known)
         tags = []

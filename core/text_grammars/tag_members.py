@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, NoReturn
 
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
@@ -75,7 +76,9 @@ class Members:
     def texts(self, name: str, *, may_be_empty: bool = False) -> tuple[str, ...]:
         """Return an array of strings that are not empty."""
         value, place = self.get(name)
-        if may_be_empty and (value is None or list(value) == []):
+        if value is None and may_be_empty:
+            return ()
+        if isinstance(value, (list, tuple)) and not value and may_be_empty:
             return ()
         texts = tuple(text_of(text, inner) for text, inner in items_of(value, place))
         if "" in texts:
@@ -94,7 +97,8 @@ class Members:
         value, place = self.get(name)
         if value is None:
             return None
-        if isinstance(value, bool) or value != int(value) or value < 0:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (is_number and 0 <= value < inf and value == int(value)):
             place.fail("expected an integer that is not negative, or null")
         return int(value)
 

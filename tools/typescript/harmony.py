@@ -33,7 +33,7 @@ def tools_to_harmony(tools: Iterable[Tool], namespace: str = "functions") -> str
         comment = "".join(f"// {line}\n" for line in tool.description.split("\n")) if tool.description else ""
         writer = _Writer(tool.parameters)
         schema = writer.resolved(tool.parameters)
-        has_arguments = bool(schema.get("properties")) or "properties" not in schema
+        has_arguments = not isinstance(schema, Mapping) or schema.get("properties", True)
         parts.append(
             f"{comment}type {tool.name} = {f'(_: {writer.type(schema)})' if has_arguments else '()'} => any;\n"
         )
@@ -48,13 +48,21 @@ class _Writer:
         self._open: list[str] = []
 
     def resolved(self, schema: Any) -> Any:
-        """Follow a reference to a definition of the tool."""
+        """Return a schema with the definition of the tool that it refers to in place of the reference; what stands
+        beside the reference has precedence. Of a reference that leads to itself, anything: ``True``."""
+        seen: set[str] = set()
         while isinstance(schema, Mapping) and (
             match := re.fullmatch(r"#/(\$defs|definitions)/(.+)", schema.get("$ref", ""))
         ):
+            if match[0] in seen:
+                return True
+            seen.add(match[0])
+            # `Tool` writes ``type`` beside a reference of the whole schema.
             rest = {key: value for key, value in schema.items() if key not in ("$ref", "type")}
-            name = unescape(match[2])
-            schema = {**self._root.get(match[1], {}).get(name, {}), **rest}
+            definition = self._root.get(match[1], {}).get(unescape(match[2]), {})
+            if not isinstance(definition, Mapping):
+                return definition
+            schema = {**definition, **rest}
         return schema
 
     def type(self, schema: Any) -> str:

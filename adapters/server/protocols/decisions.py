@@ -134,7 +134,7 @@ class Decisions(DecisionProtocol):
         return ParsedDecisions(name, state, questions, options, details)
 
     def whole(self, parsed: ParsedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
-        """Return a decision."""
+        """Return the response: an answer to each question, and the usage."""
         answers = []
         for key, one in decisions.items():
             name, values = parsed.details[key]

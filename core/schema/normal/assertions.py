@@ -69,14 +69,15 @@ class Assertions:
         )
 
     def assertions(self, located: Located) -> Conjunction | None:
-        """Return the assertions of a schema; None if no value satisfies them. Computed once."""
+        """Return the assertions of a schema; None if they leave no type or no listed value. Computed once."""
         own = self._own.get(located, _UNREAD)
         if own is _UNREAD:
             own = self._own[located] = self._read(located)
         return own
 
     def _read(self, located: Located) -> Conjunction | None:
-        """Return the facts that the keywords of a subschema state, without applicators; None if they contradict."""
+        """Return the facts that the keywords of a subschema state, without applicators; None if they leave no type or
+        no listed value. (Bounds that exclude each other are found where conjunctions meet.)"""
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return EVERY

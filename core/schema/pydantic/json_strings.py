@@ -99,8 +99,8 @@ class _Patterns:
         return _repeated("[", self.of(items, depth + 1), "]", least, most)
 
     def _object(self, asked: dict[str, Any], depth: int) -> str | None:
-        """Return the pattern of objects, with members in the order of the schema; optional ones without a pattern are
-        left out."""
+        """Return the pattern of objects: the required members, then optional ones, each in the order of the schema;
+        optional ones without a pattern are left out."""
         properties, required = asked.pop("properties", {}), asked.pop("required", [])
         rest = asked.pop("additionalProperties", True)
         if asked or not properties.keys() >= set(required):

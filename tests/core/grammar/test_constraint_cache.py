@@ -132,6 +132,14 @@ def test_least_recently_used_go_first() -> None:
     assert first_mask(fresh) == first
 
 
+def test_what_comes_and_goes_leaves_nothing() -> None:
+    """Constraints that take turns in a cache that is too small for both leave no trace of the dropped ones."""
+    cache = ConstraintCache(size_of_one() + 1_000)
+    for number in range(40):
+        cache.from_json_schema(schema(number % 2), VOCABULARY)
+    assert cache.statistics.misses == 40 and len(cache._round) == len(cache) == 1
+
+
 def test_what_is_in_use_takes_from_the_bound() -> None:
     """Entries and dropped constraints that someone holds are within the bound together, until the entries have no more
     than a quarter of it; all of it is theirs again when the others are gone."""

@@ -414,3 +414,16 @@ def test_styles_as_in_xgrammar(style: str) -> None:
     texts = {random_text(grammar, source, 80) for _ in range(40)}
     assert len(texts) > 20
     assert [text for text in texts if not accepts(text) and "-0" not in text] == []
+
+
+@pytest.mark.parametrize("value", ["", "a", {}, {"a": 1}, 5, True, 1.5, -1, float("inf"), float("nan"), [[]], [1]])
+@pytest.mark.parametrize("name", ["excludes", "tags", "triggers", "at_least_one", "min", "max"])
+def test_members_of_other_types_are_refused(name: str, value: Any) -> None:
+    """Whatever stands in a member, the error is ours, and has the place."""
+    form = triggered() if name not in ("min", "max") else {"type": "repeat", "content": ONE, "min": 0, "max": 2}
+    is_valid = value is True if name == "at_least_one" else name in ("min", "max") and value in (5, -1)
+    if is_valid and (name, value) != ("min", -1):
+        return
+    with pytest.raises(GrammarError) as caught:
+        Grammar.from_structural_tag({"type": "structural_tag", "format": {**form, name: value}})
+    assert (caught.value.place.pointer or "").startswith(f"/format/{name}")

@@ -241,3 +241,13 @@ def test_real_schemas(request: pytest.FixtureRequest) -> None:
             assert after.is_valid(test["data"]) == before.is_valid(test["data"]), case["id"]
             judged += 1
     assert judged > 300
+
+
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+def test_harmony_of_definitions_without_a_type(name: str) -> None:
+    """A reference that leads to itself, or to a schema that is a bool, is any value."""
+    definitions = {"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/$defs/a"}, "c": True}
+    reference = {"$ref": f"#/$defs/{name}"}
+    parameters = {"type": "object", "properties": {"x": reference}, "$defs": definitions}
+    assert "x?: any," in tools_to_harmony([Tool("f", "", parameters)])
+    assert "type f = (_: any) => any;" in tools_to_harmony([Tool("f", "", {**reference, "$defs": definitions})])
