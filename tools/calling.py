@@ -104,15 +104,12 @@ def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
         raise _not_an_object(source.arguments, source.name)
     if not isinstance(source, Mapping):
         raise ToolCallError(f"a call is a ToolCall or a dict, not {type(source).__name__}", hint=_EXAMPLE)
-    if source.get("type") in ("custom", "custom_tool_call"):  # OpenAI's custom tools
-        inner = source["custom"] if isinstance(source.get("custom"), Mapping) else source
-        call_id = source.get("id") or source.get("call_id")
-        source = {"id": call_id, "name": inner.get("name"), "arguments": {"input": inner.get("input")}}
-    function = source.get("function")
-    body = function if isinstance(function, Mapping) else source
+    body = _body(source)
     name = body.get("name")
     if not isinstance(name, str):
         raise ToolCallError("the call has no name", hint=_EXAMPLE)
+    if source.get("type") in ("custom", "custom_tool_call"):  # OpenAI's custom tools
+        body = {"arguments": {"input": body.get("input")}}
     key = next((key for key in ("arguments", "args", "input") if key in body), None)
     arguments = body[key] if key is not None else None
     raw = arguments if isinstance(arguments, str) else None
@@ -126,7 +123,28 @@ def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
     arguments = {} if arguments is None else arguments
     if not isinstance(arguments, Mapping):
         raise _not_an_object(arguments, name)
-    return ToolCall(str(source.get("id") or new_call_id()), name, arguments, raw=raw)
+    return ToolCall(_id(source) or new_call_id(), name, arguments, raw=raw)
+
+
+def without_arguments(source: object) -> ToolCall:
+    """Return a call that `as_call` may refuse with its id and its name alone, each empty if it has none."""
+    if isinstance(source, ToolCall):
+        return ToolCall(source.id, source.name, {})
+    if not isinstance(source, Mapping):
+        return ToolCall("", "", {})
+    name = _body(source).get("name")
+    return ToolCall(_id(source), name if isinstance(name, str) else "", {})
+
+
+def _body(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of a call that has its name and arguments."""
+    inner = source.get("custom" if source.get("type") == "custom" else "function")
+    return inner if isinstance(inner, Mapping) else source
+
+
+def _id(source: Mapping[str, Any]) -> str:
+    """Return the id of a call, which its result repeats. (An item of OpenAI's responses has an id of its own, too.)"""
+    return str(source.get("call_id") or source.get("id") or "")
 
 
 def _not_an_object(arguments: object, tool: object) -> InvalidArgumentsError:
@@ -291,6 +309,7 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
     except RuntimeError:
         pass
     else:
+        # An ordinary function has run already: its coroutine is closed, as nobody awaits it.
         value = action() if not is_async(tool.function or action) else None
         if inspect.iscoroutine(value):
             value.close()
@@ -323,7 +342,13 @@ async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> An
         return await work
     import asyncio
 
-    task = asyncio.ensure_future(work)
+    async def contained() -> tuple[Any, SystemExit | None]:
+        try:
+            return await work, None
+        except SystemExit as error:  # raised by a task, it would end the event loop
+            return None, error
+
+    task = asyncio.ensure_future(contained())
     try:
         done, _ = await asyncio.wait({task}, timeout=timeout)
     finally:
@@ -332,7 +357,10 @@ async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> An
     if not done:
         await asyncio.wait({task}, timeout=1)  # let it clean up
         raise _too_slow(tool, timeout)
-    return task.result()
+    value, left = task.result()
+    if left is not None:
+        raise left
+    return value
 
 
 def _in_time(tool: Tool, action: Callable[[], Any], timeout: float) -> Any:

@@ -11,7 +11,17 @@ from typing_extensions import Self
 
 from toolgrammar.core.conversation import Message, ToolCall
 
-from .calling import ToolResult, arun, as_call, call_span, failure, prepare, require_approved, run
+from .calling import (
+    ToolResult,
+    arun,
+    as_call,
+    call_span,
+    failure,
+    prepare,
+    require_approved,
+    run,
+    without_arguments,
+)
 from .tool import Tool
 
 
@@ -107,7 +117,7 @@ class Execution(ABC):
         approve: Any = None,
     ) -> ToolResult:
         """Do what `call` does, and return every failure as a result that a model can read."""
-        read = ToolCall("", "", {})
+        read = without_arguments(call)
         try:
             read = as_call(call)
             under: dict[str, Any] = {"policy": policy, "messages": messages, "approve": approve}
@@ -126,7 +136,7 @@ class Execution(ABC):
         approve: Any = None,
     ) -> ToolResult:
         """Do what `acall` does, and return every failure as a result that a model can read."""
-        read = ToolCall("", "", {})
+        read = without_arguments(call)
         try:
             read = as_call(call)
             under: dict[str, Any] = {"policy": policy, "messages": messages, "approve": approve}

@@ -248,15 +248,20 @@ class RunState:
 
 
 def _in_programs(tools: Any) -> Any:
-    """Return the tool of programs over some tools, as a tool set.
+    """Return the tool of programs over some tools, as a tool set; tools that are one tool of programs as they are.
 
     Raises:
-        ModelError: there are no tools, or one cannot be called in a program.
+        ModelError: there are no tools, one cannot be called in a program, or one of several is a tool of programs.
         SchemaError: none can be called in a program.
     """
     if tools is None:
         raise ModelError("programs=True without tools", hint="give tools")
     if any(tool.program for tool in tools):
+        if len([*tools]) > 1:
+            raise ModelError(
+                "programs=True, and one of several tools is a tool of programs already",
+                hint="leave out programs=True, so that it is called like the others",
+            )
         return tools
     made = import_module("toolgrammar.tools")  # by name, because core does not import tools
     tool = made.program_tool(tools)

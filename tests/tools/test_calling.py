@@ -271,6 +271,29 @@ def test_failures_of_tools_are_told(name: str, said: str) -> None:
     assert "Traceback" not in (result.error or "")
 
 
+def test_an_attempt_to_end_the_program_within_a_time_limit() -> None:
+    """It does not end the event loop of the caller either."""
+    assert asyncio.run(TOOLS.aexecute(call("leave"), timeout=5)).error == "SystemExit: bye"
+
+
+@pytest.mark.parametrize(
+    ("source", "known"),
+    [
+        ({"id": "c1", "name": "f", "arguments": "[1]"}, ("c1", "f")),
+        ({"id": "c1", "function": {"name": "f", "arguments": "{"}}, ("c1", "f")),
+        ({"id": "c1", "arguments": "{}"}, ("c1", "")),
+        ({"type": "function_call", "id": "fc1", "call_id": "c1", "name": "f", "arguments": "{"}, ("c1", "f")),
+        ({"type": "custom_tool_call", "id": "ctc1", "call_id": "c1", "name": "f", "input": "x"}, ("c1", "f")),
+        ("f()", ("", "")),
+    ],
+)
+def test_a_result_answers_its_call(source: Any, known: tuple[str, str]) -> None:
+    """Also of a call that cannot be read, the result has the id and the name, as far as they can be."""
+    result = TOOLS.execute(source)
+    assert result.error is not None
+    assert (result.call.id, result.call.name) == known
+
+
 def test_long_failures_are_shortened() -> None:
     """A failure that would fill the prompt is cut."""
     assert len(TOOLS.execute(call("shout")).error or "") <= 2_000

@@ -325,9 +325,11 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
             f"the dict has parameters under {' and '.join(keys)}", hint="keep one of them", place=Place(tool=name)
         )
     rest = {key: value for key, value in source.items() if key not in keys and key not in _OTHERS}
+    listed = source.get("required")  # beside the parameters, the names of those that are required
+    required = [*listed] if isinstance(listed, (list, tuple)) else None
     if keys:
         # Of the functions of Bedrock's agents, parameters are optional unless they say otherwise.
-        needed = _PARAMETERS[keys[0]] and "requireConfirmation" not in source
+        needed = _PARAMETERS[keys[0]] and required is None and "requireConfirmation" not in source
         schema = _schema(source[keys[0]], keys[0], name, required=needed)
     elif isinstance(source.get("properties"), Mapping):  # the schema beside the name
         schema = {key: source[key] for key in source if key not in (*_NAMES, "description", "title", "strict")}
@@ -342,9 +344,8 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
                 place=Place(tool=name, pointer=f"/{unread[0]}"),
             )
     _warn_of_unknown(rest, name)
-    required = source.get("required")
-    if keys and isinstance(required, (list, tuple)) and isinstance(schema, Mapping):
-        schema = {**schema, "required": [*required]} if "required" not in schema else schema
+    if keys and required is not None and isinstance(schema, Mapping) and not schema.get("required"):
+        schema = {**schema, "required": required}
     description = _text(source.get("description")) or _text(source.get("desc"))
     tool = Tool(name, description, schema, **about(source))
     _warn_of_keywords(tool)

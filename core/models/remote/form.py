@@ -28,8 +28,8 @@ CALLS = "json_schema of calls"
 #: The forms whose tokens the server chooses under our exported grammar.
 EXPORTED = (GRAMMAR, STRUCTURAL_TAG, LARK)
 
-#: The forms in which the server gets the schema of the answer to constrain it.
-_JSON_FORMS = ("json_schema", "structured_outputs", "json_object with schema")
+#: The forms in which the server gets the schema of the answer to constrain it, as the names of forms begin.
+_JSON_FORMS = ("json_schema", "structured_outputs")
 
 #: Who enforced a constraint: the server, by constrained decoding, or the library, by validating the answer.
 EnforcedBy = Literal["server", "validation"]

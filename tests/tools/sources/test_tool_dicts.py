@@ -84,6 +84,7 @@ FORMS: dict[str, Any] = {
     "smolagents": {"name": "w", "description": "d", "inputs": {"city": CITY, "days": {"type": "integer", "optional": True}}, "output_type": "string"},
     "LangChain, tool.args": {"name": "w", "description": "d", "args": {"city": CITY, "days": {"type": "integer", "default": 3}}},
     "required beside the parameters": {"name": "w", "description": "d", "parameters": {"type": "object", "properties": SCHEMA["properties"]}, "required": ["city"]},
+    "required beside a map": {"name": "w", "description": "d", "parameters": {"city": CITY, "days": {"type": "integer"}}, "required": ["city"]},
     "the schema beside the name": {"name": "w", "description": "d", **SCHEMA},
     "JSON Schema": {"title": "w", "description": "d", **SCHEMA},
     "pages of MCP": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "w", "description": "d", "inputSchema": SCHEMA}], "nextCursor": None}},
