@@ -276,10 +276,11 @@ def _tool_set(text: str) -> ToolSet:
 
 @memoised_if_short(1_024)
 def refusal(kind: str, text: str) -> str | None:
-    """Return why a request cannot be met by any model, None if it can; kept, since agents repeat requests."""
+    """Return why a request cannot be met by any model; None if it can, or if that depends on the vocabulary. Kept,
+    since agents repeat requests."""
     try:
         wanted(kind, text, Tokens()).grammar.check()
     except ToolGrammarError as error:
-        needs_tokens = error.hint is not None and "vocabulary" in error.hint
+        needs_tokens = error.hint is not None and "vocabulary" in error.hint  # as `Tokens` says
         return None if needs_tokens else str(error)  # the engine, which has them, reads it again
     return None

@@ -305,7 +305,7 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LETTERS = {**_SHORT, 0x2F: "/"}
 _PLAIN = CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of('"\\')
-#: Characters with an escape.
+#: Characters that are written with an escape, or may be: beside those that must be, DEL and all beyond ASCII.
 _ESCAPED = CharSet(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x10FFFF)))
 _ASTRAL = 0x10000
 
@@ -370,7 +370,8 @@ def _pairs(terms: Terms, low: int, high: int) -> int:
 
 
 def _digits(terms: Terms, low: int, high: int, width: int) -> int:
-    """Return the numbers of a range as ``width`` hexadecimal digits, in either case."""
+    """Return the numbers of a range as ``width`` hexadecimal digits, in either case: 0x1f8 to 0x3ff as ``1f[89a-f]``,
+    ``[23][0-9a-f][0-9a-f]``. Digits in a row that all lower digits may follow share one class."""
     if width == 0:
         return terms.EPSILON
     size = 16 ** (width - 1)

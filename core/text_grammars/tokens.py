@@ -52,7 +52,7 @@ def tokens_of(vocabulary: Vocabulary | None) -> Tokens:
             if token.encode() in vocabulary.tokens:
                 return Literal(token)
             raise GrammarError(f"the vocabulary has no token {token!r}", hint="name one of its tokens")
-        if vocabulary is None:
+        if vocabulary is None:  # the plug-in for vLLM knows the error by the word "vocabulary" of its hint
             raise GrammarError(
                 f"which token has the id {token} depends on the vocabulary", hint="pass vocabulary=, or name the token"
             )

@@ -168,7 +168,8 @@ class BareJsonParser:
         return end
 
     def _note(self, old: str) -> None:
-        """Note the leniency, with the place of its text in all that was read."""
+        """Note the leniency, with the place of its text in all that was read since the last call; if the inner parser
+        took markup out of it, its place is not known: an edit of nothing, there."""
         whole = "".join(self._whole)
         at = whole.find(old)
         old = old if at >= 0 else ""  # there was markup inside

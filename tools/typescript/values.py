@@ -52,10 +52,10 @@ def property_name(node: Node, source: Source) -> str:
     """Return the name of a property.
 
     Raises:
-        UnsupportedSchemaError: it is computed, or a number that is not whole.
+        UnsupportedSchemaError: it is in brackets, or a number that is not whole or not exact as a double.
     """
     if node.type == "computed_property_name":
-        reason = f"the name {source.text(node)!r} is not known before the program runs"
+        reason = f"the name {source.text(node)!r} is in brackets, as one that is computed"
         raise source.refuse(node, reason, "write the name itself")
     if node.type == "string":
         return source.string(node)
@@ -63,7 +63,7 @@ def property_name(node: Node, source: Source) -> str:
         return source.text(node)
     number = literal(node, source)
     if isinstance(number, float):
-        raise source.refuse(node, "a name that is a number is whole here", "write the name as a string")
+        raise source.refuse(node, "a name that is a number is whole and below 2**53 here", "write the name as a string")
     return str(number)
 
 

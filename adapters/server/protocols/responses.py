@@ -367,7 +367,8 @@ def _with_names(choice: Any) -> Any:
 
 
 def _echo(tool: Mapping[str, Any], facts: _ToolFacts) -> dict[str, Any]:
-    """Return a tool as the response repeats it."""
+    """Return a tool as the response repeats it: one of a namespace under its joined name, a custom one without its
+    format, which is enforced."""
     name, about = _shared.tool_name(tool), tool["function"].get("description", "")
     if name == facts.searches:
         parameters = tool["function"]["parameters"]

@@ -40,7 +40,8 @@ class Form:
     """One form of a request.
 
     Attributes:
-        name: name of the form, for results and logs.
+        name: name of the form, for results and logs. `enforced` reads it: ``A + B`` has form A for calls and B for the
+            answer, and `_JSON_FORMS` and ``strict tools`` are beginnings of names.
         fields: fields that it adds to the request's body.
         left_out: pointers of removed parts of schemas, each after the tool's name or ``response``; other constraints
             in words.

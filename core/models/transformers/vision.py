@@ -214,7 +214,7 @@ def _with_pictures(turn: Mapping[str, Any], pictures: Mapping[int, Any]) -> dict
 
 
 def load_processor(source: str, config: Any, options: Mapping[str, Any]) -> Any:
-    """Return the processor of a vision model, for images alone.
+    """Return the processor of a vision model, for images alone if its class says what its parts are.
 
     May raise any exception, because a folder can be broken in many ways.
     """

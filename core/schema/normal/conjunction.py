@@ -21,7 +21,8 @@ from ..scalars.numbers import NumberRange
 
 Part = TypeVar("Part")
 
-#: Maximum number of sets of names that are compared with one that is added; there may be one for each pair of names.
+#: Maximum number of sets of names that are compared with those that are added. Beyond it, equal ones are kept twice:
+#: there may be a set for each pair of names, and to compare all of them at each meeting would cost more.
 _FEW = 64
 
 
