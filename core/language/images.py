@@ -305,7 +305,7 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LETTERS = {**_SHORT, 0x2F: "/"}
 _PLAIN = CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of('"\\')
-#: Characters that are written with an escape, or may be: beside those that must be, DEL and all beyond ASCII.
+#: Characters with an escape: those that need one, DEL, and all beyond ASCII.
 _ESCAPED = CharSet(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x10FFFF)))
 _ASTRAL = 0x10000
 

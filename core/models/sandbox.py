@@ -239,8 +239,8 @@ def _spaced(value: Any, args: tuple[Any, ...]) -> float:
     return count * depth * between
 
 
-#: Upper bounds of the lengths of results, or of what is added to the value: by the names of filters and of methods of
-#: texts, functions of the value and of all other arguments.
+#: By the name of a filter or of a method of texts: a function of the value and of the other arguments, which returns an
+#: upper bound of the length of the result, or of what is added to the value.
 _LENGTHS: Mapping[str, Callable[[Any, tuple[Any, ...]], float]] = {
     **dict.fromkeys(("center", "ljust", "rjust", "zfill", "batch", "slice"), _widths),
     **dict.fromkeys(("format", "format_map"), _formatted),

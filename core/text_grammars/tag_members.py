@@ -76,9 +76,7 @@ class Members:
     def texts(self, name: str, *, may_be_empty: bool = False) -> tuple[str, ...]:
         """Return an array of strings that are not empty."""
         value, place = self.get(name)
-        if value is None and may_be_empty:
-            return ()
-        if isinstance(value, (list, tuple)) and not value and may_be_empty:
+        if may_be_empty and value in (None, [], ()):
             return ()
         texts = tuple(text_of(text, inner) for text, inner in items_of(value, place))
         if "" in texts:

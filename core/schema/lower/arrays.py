@@ -352,7 +352,7 @@ class ArrayLowering:
         return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
     def _written(self, plan: ArrayPlan, before: Written) -> frozenset[str]:
-        """Return the items of the innermost open array, but for those that are compared when they are written."""
+        """Return the items of the innermost open array, without those of `ArrayPlan.compared`."""
         syntax = self.lowering.syntax
         if syntax is not None:  # no items are
             return frozenset({value_key(item) for item in syntax.items_before(before.text())})

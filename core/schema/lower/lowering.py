@@ -222,10 +222,9 @@ class Lowering(ScalarLowering):
 
     def _tagged(self, options: list[Located]) -> int | None:
         """Return the union of some schemas as `tagged_objects`; None if it is not one."""
-        document = self.normaliser.document
-        special = self.syntax is not None or self.is_marked or self.is_live
-        if special or self.objects.any_order or not (document.knows("const") and document.knows("enum")):
+        if not self.unions.is_used or self.objects.any_order or not self.knows_lists:
             return None
+        document = self.normaliser.document
         targets: list[Located] = []
         for option in options:
             target = followed(document, document.enter(option))
@@ -236,7 +235,7 @@ class Lowering(ScalarLowering):
 
     def _options(self, options: list[Located]) -> int:
         """Return the union of some schemas; those of many plain objects are one node (see `ObjectUnions`)."""
-        if len(options) < MIN_OBJECTS or not self.unions.is_used or self._least_texts is not None:
+        if len(options) < MIN_OBJECTS or not self.unions.is_used:
             return self.nodes.alt([self.subschema(option) for option in options])
         plans: list[ObjectPlan] = []
         parts: list[int] = []
