@@ -17,7 +17,6 @@ from .pythonic.calls import DOTTED, PythonicCalls
 from .tag_families import TAG_FAMILIES
 from .template.format import WORD, TemplateFormat
 
-_LETTERS = r"[\w.\-]+"
 _OBJECT = '{"name": $quoted, "arguments": $args}'
 
 #: The default. Hermes 2 Pro and 3, Qwen2.5, Qwen3 and QwQ; the prompt is the one of Qwen's chat template, with shorter
@@ -67,7 +66,6 @@ _JSON = TemplateFormat(
     triggers=("[",),
     anchored=True,
     prose=False,
-    result="$content",
 )
 
 _DEEPSEEK_V3 = TemplateFormat(
@@ -136,9 +134,7 @@ _ROWS: tuple[TemplateFormat, ...] = (
         call="<|tool_call>call:$name$args<tool_call|>",
         special=('<|"|>', "<|channel>", "<channel|>"),
         openers=("<|tool_call>",),
-        head=rf"\s*(?:call)?:?\s*(?P<name>{_LETTERS})\s*(?=\{{)",
         quote='<|"|>',
-        names=_LETTERS,
         end_tokens=("<|tool_response>", "<turn|>"),
         thinking=ReasoningMarkers.GEMMA,
         call_ends_reasoning=True,
@@ -150,9 +146,7 @@ _ROWS: tuple[TemplateFormat, ...] = (
         call="<start_function_call>call:$name$args<end_function_call>",
         special=("<start_function_call>", "<end_function_call>", "<escape>"),
         openers=("<start_function_call>",),
-        head=rf"\s*(?:call)?:?\s*(?P<name>{_LETTERS})\s*(?=\{{)",
         quote="<escape>",
-        names=_LETTERS,
         end_tokens=("<start_function_response>", "<end_of_turn>"),
         result="<start_function_response>response:$name{value:<escape>$content<escape>}<end_function_response>",
         signs=("<start_function_call>",),
@@ -207,7 +201,6 @@ _ROWS: tuple[TemplateFormat, ...] = (
         names=r"(?!all$)[A-Za-z0-9_.\-]+",
         text_start=ALL,
         end_tokens=("<|eot_id|>", "<|eom_id|>"),
-        result="$content",
         signs=(">>>", "all\\n"),
     ),
     _JSON,

@@ -27,6 +27,8 @@ from .template.parser import Syntax, TemplateParser
 
 _BARE_WORD = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
 _BARE_NAME = rf"{_BARE_WORD}(?: +{_BARE_WORD})*"
+#: The name of a tool.
+_TOOL = r"[\w.\-]+"
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class BareCalls(TemplateFormat):
 
     quote: str = ""
     null: str = "null"
+    names: str = _TOOL
+    head: str = rf"\s*(?:call)?:?\s*(?P<name>{_TOOL})\s*(?=\{{)"
 
     @property
     def literals(self) -> Literals:
