@@ -67,7 +67,7 @@ class ImagePart:
         if hasattr(source, "save"):
             file = BytesIO()
             try:
-                (source.convert("RGB") if getattr(source, "mode", "") in _PRINTED else source).save(file, "PNG")
+                (source.convert("RGB") if getattr(source, "mode", "") in _AS_RGB else source).save(file, "PNG")
             except OSError as error:  # of a mode that PNG lacks, such as floats
                 raise ModelError(f"an image cannot be written as PNG: {error}", hint="convert it to RGB") from error
             return cls(file.getvalue(), media_type="image/png")
@@ -107,7 +107,7 @@ class ImagePart:
 _BEGINNINGS = ((rb"\xff\xd8\xff", "image/jpeg"), (rb"GIF8", "image/gif"), (rb"RIFF(?s:.{4})WEBP", "image/webp"))
 
 #: Modes of Pillow's images that PNG lacks, and that RGB can show.
-_PRINTED = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
+_AS_RGB = frozenset({"CMYK", "HSV", "LAB", "YCbCr"})
 
 #: Maximum size of a page of a PDF as an image, in pixels.
 MOST_PAGE_PIXELS = 20_000_000
@@ -198,10 +198,11 @@ class ToolCall:
     ENDS_INSIDE: ClassVar = "the text ends inside the call"
 
     def __post_init__(self) -> None:
-        """Take the empty arguments of a call away that could not be read."""
+        """Set ``fault`` by ``error``, and replace the empty arguments of a call that could not be read by
+        `NoArguments`."""
         if self.error is None:
             object.__setattr__(self, "fault", None)
-        elif self.fault is None and self.error.startswith(_MALFORMED):  # made anew of its text, outside the library
+        elif self.fault is None and self.error.startswith(_MALFORMED):  # a caller stored the error, but no fault
             object.__setattr__(self, "fault", "malformed")
         if self.fault is not None and self.error is not None and not self.arguments:
             object.__setattr__(self, "arguments", NoArguments(self.error))

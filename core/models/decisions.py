@@ -381,8 +381,13 @@ class Decides:
     def check_question(name: Any, question: Any, refusal: bool = False) -> CheckedQuestion:
         """Return a question, checked.
 
+        Args:
+            name: the question's name.
+            question: a `YesNo`, `OneOf` or `Scale`.
+            refusal: `REFUSAL` is an answer to every question, and so no label of this one.
+
         Raises:
-            ModelError: it, or its name, has a wrong value; the message names it.
+            ModelError: the question, or its name, has a wrong value; the message names it.
         """
         if not isinstance(name, str):
             raise ModelError(f"the name {name!r} of a question is no text", hint="give a str")
@@ -390,25 +395,24 @@ class Decides:
             raise ModelError(
                 f"question {name!r} is of the type {type(question).__name__}", hint="give a YesNo, OneOf or Scale"
             )
-        text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
+        text = _text(name, "question", question.question).strip() or DEFAULT_QUESTION
         if isinstance(question, YesNo):
-            both = (_words(name, "yes", question.yes), _words(name, "no", question.no))
-            return CheckedQuestion(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
+            of_both = (_text(name, "yes", question.yes), _text(name, "no", question.no))
+            return CheckedQuestion(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), of_both))
         if isinstance(question, Scale):
             levels = _texts(name, "levels", question.levels, MAX_LEVELS)
-            numbers = tuple(map(str, range(len(levels))))
-            return CheckedQuestion(
-                name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True
-            )
+            numbers = range(len(levels))
+            answers = tuple(map(str, numbers))
+            return CheckedQuestion(name, text, answers, tuple(numbers), _lines(answers, levels), is_scale=True)
         labels = _texts(name, "labels", question.labels, MAX_LABELS)
         for label in labels:
             if not label.strip() or (refusal and label == REFUSAL):
                 raise ModelError(f"question {name!r} has the label {label!r}", hint="give another text")
         if len(set(labels)) < len(labels):
             raise ModelError(f"question {name!r} has a label twice", hint="give each label once")
-        given = question.labels
-        of_labels = given.values() if isinstance(given, Mapping) else [""] * len(labels)
-        meanings = tuple(_words(name, "description", meaning) for meaning in of_labels)
+        given = question.labels  # with descriptions, if it is a mapping
+        described = given.values() if isinstance(given, Mapping) else [""] * len(labels)
+        meanings = tuple(_text(name, "description", meaning) for meaning in described)
         return CheckedQuestion(name, text, labels, labels, _lines(labels, meanings))
 
 
@@ -429,23 +433,25 @@ def _text_of(state: Any) -> str:
 
 
 def _lines(answers: Sequence[str], meanings: Sequence[str]) -> tuple[str, ...]:
-    """Return what the prompt says of each answer."""
+    """Return a line of the prompt for each answer: ``"- Yes: it is urgent"``, or ``"- Yes"`` without a meaning."""
     pairs = zip(answers, meanings, strict=True)
     return tuple(f"- {answer}: {meaning}" if meaning.strip() else f"- {answer}" for answer, meaning in pairs)
 
 
-def _words(name: str, what: str, value: Any) -> str:
+def _text(name: str, what: str, value: Any) -> str:
+    """Return a text of a question; raise ModelError if it is none."""
     if not isinstance(value, str):
         raise ModelError(f"question {name!r}: {what} is {value!r}", hint="give a str")
     return value
 
 
 def _texts(name: str, what: str, value: Any, most: int) -> tuple[str, ...]:
+    """Return 1 to ``most`` texts of a question, the keys if it is a mapping; raise ModelError for anything else."""
     if isinstance(value, str) or not isinstance(value, (Sequence, Mapping)):
         raise ModelError(f"question {name!r}: {what} is {value!r}", hint="give a list of texts")
     if not 0 < len(value) <= most:
         raise ModelError(f"question {name!r} has {len(value):,} {what}", hint=f"give 1 to {most}")
-    return tuple(_words(name, what, one) for one in value)
+    return tuple(_text(name, what, one) for one in value)
 
 
 _RANGES: Ranges = {

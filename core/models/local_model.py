@@ -249,7 +249,7 @@ class LocalModel(Model):
         """Yield the items of an answer without blocking the event loop: a thread of its own begins the work, since even
         planning takes long, and items come back through a queue. A caller that stops early abandons the request."""
         loop = asyncio.get_running_loop()
-        queue: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()
+        queue: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()  # None: the answer is complete
         abandoned = threading.Event()
         request = cancellable(request, abandoned)
 
@@ -370,8 +370,8 @@ class LocalModel(Model):
         return getattr(wire.format, "reasoning_ends", ()) if calls else ()
 
     def _wire(self, params: GenerateParams) -> _Wire:
-        """Return the wire format of a request's tool calls: that of the request, else that of the backend or of the
-        chat template."""
+        """Return the wire format of a request's tool calls: that of the request, else the model's own (of the backend,
+        or of the chat template), else the default one."""
         tools = params.tools
         if not isinstance(tools, ToolInterface):
             return _Wire(params.tool_format)  # there are no tools, or the planner raises an error for them

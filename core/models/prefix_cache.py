@@ -130,7 +130,8 @@ class PrefixCache:
             best: _Entry | None = None
             common = 0  # number of tokens that it has in common with the new ones
             for entry in [*self._open_entries(shares), *reversed(self._entries)]:
-                # There may be thousands: only one that goes on as far, and a token further, can be better.
+                # There may be thousands of entries. A longer common prefix needs the same token at `common`, which is
+                # cheaper to compare than all tokens before it.
                 if len(entry.ids) <= common or common >= len(wanted) - 1 or entry.ids[common] != wanted[common]:
                     continue
                 shared = min(_common(entry.ids, wanted), len(wanted) - 1)
@@ -303,7 +304,7 @@ class PrefixSession:
         read = getattr(inner, "branches", None)
         if read is None:
             return None
-        sound, self._is_sound = self._is_sound, False
+        sound, self._is_sound = self._is_sound, False  # and False it stays if `read` raises
         logits: npt.NDArray[np.float32] | None = read(token_ids, parents)
         self._is_sound = sound
         return logits
@@ -320,7 +321,7 @@ class PrefixSession:
             raise closed_error("session")
         check_crop(length, len(self._ids))
         if self._inner is not None:
-            sound, self._is_sound = self._is_sound, False
+            sound, self._is_sound = self._is_sound, False  # and False it stays if `crop` raises
             self._inner.crop(length)
             self._is_sound = sound
         del self._ids[length:]
@@ -353,7 +354,7 @@ def extend_together(
     sessions = [_begun(session) for session, _ in rows]
     new = [token_list(ids) for _, ids in rows]
     were_sound = [session._is_sound for session in sessions]
-    for session in sessions:
+    for session in sessions:  # and False it stays if `extend` raises
         session._is_sound = False
     logits = extend([(session._inner, ids) for session, ids in zip(sessions, new, strict=True)])  # type: ignore[misc]
     for session, ids, sound, scores in zip(sessions, new, were_sound, logits, strict=True):

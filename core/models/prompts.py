@@ -124,9 +124,9 @@ def template_ids(
 
 
 def _ids_inside(text: str, tokenize: Callable[[str], list[int]]) -> list[int]:
-    """Return the ids of a text as they are after another one: after a character whose token does not merge with it, if
-    there is one."""
-    for before in "\n<a":
+    """Return the ids of a text as they are after another one: without the space that SentencePiece adds at the start.
+    They are read after a character whose token does not merge with the text, if there is one."""
+    for before in ("\n", "<", "a"):
         prefix, whole = tokenize(before), tokenize(before + text)
         if whole[: len(prefix)] == prefix:
             return whole[len(prefix) :]

@@ -55,7 +55,8 @@ def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Voca
 
 
 def _pieces(marker: str, special: Collection[str]) -> list[tuple[str, bool]]:
-    """Split a marker into text and control tokens."""
+    """Split a marker into text (False) and control tokens (True): ``"<think>\n"`` -> ``[("<think>", True), ("\n",
+    False)]``."""
     names = sorted((name for name in special if name in marker), key=len, reverse=True)
     if not names:
         return [(marker, False)] if marker else []
@@ -74,12 +75,13 @@ def marker_text(marker: str, special: Collection[str]) -> str:
 
 
 def reasoning_grammar(markers: ReasoningMarkers, special: Collection[str], *, begun: bool) -> Grammar:
-    """Return the grammar of reasoning, from its start (or from the prompt's end, if begun) to the answer."""
+    """Return the grammar of reasoning, from its start (or from the prompt's end, if ``begun``) to the answer. The
+    reasoning ends at the first end marker, and has no second start marker."""
     parts = [] if begun else _markup(markers.start, special)
     ending = _markup(markers.end, special)
-    # A start marker that is a control token is in no text anyway.
+    # Free text has no control tokens, so only a marker that is text must be excluded.
     excluded = [] if any(control for _, control in _pieces(markers.start, special)) else [markers.start]
-    if len(ending) == 1 and markers.end not in special:
+    if len(ending) == 1 and markers.end not in special:  # the end marker is text
         parts.append(Grammar.until(markers.end, excluding=excluded))
     else:
         parts += [Grammar.text(excluding=excluded), *ending]

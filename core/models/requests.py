@@ -65,11 +65,8 @@ def request_of(prompt: Prompt, params: GenerateParams | None, options: Any, *, l
 
 
 def _shape(params: GenerateParams) -> Any:
-    """Return the shape of the answer to a request; None: text.
-
-    Args:
-        params: the checked options, in which ``output_type`` became another one.
-    """
+    """Return what the text of an answer is read by: a JSON Schema or a Python type, a `Grammar`, or True for any JSON;
+    None if it is free text. ``params`` are those of `resolve_params`, which has replaced ``output_type``."""
     if params.json_mode is not None:
         mode: Any = params.json_mode
         return mode.grammar or (True if mode.schema is None else mode.schema)
@@ -127,13 +124,13 @@ def requests_of(
     many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    empty: dict[int, Request] = {}  # without a conversation, by the identity of the params, which are checked once
+    checked: dict[int, Request] = {}  # without messages, by the identity of the params, which are resolved once
     requests = []
     for prompt, one in zip(prompts, many, strict=True):
-        if id(one) not in empty:
+        if id(one) not in checked:
             resolved = resolve_params(one, options)
-            empty[id(one)] = Request((), resolved, live=False, shape=_shape(resolved))
-        request = empty[id(one)]
+            checked[id(one)] = Request((), resolved, live=False, shape=_shape(resolved))
+        request = checked[id(one)]
         messages = conversation_of(prompt, request.params.prefix)
         requests.append(in_conversation(replace(request, messages=messages)))
     return requests

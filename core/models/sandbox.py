@@ -175,8 +175,11 @@ def _work_of_comparing(left: Any, name: str, right: Any) -> int:
             return len(right) * (VALUE_WORK + size) + (_weight(right) if isinstance(left, _CONTAINERS) else 0)
         return size
     if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):
-        # Values of different lengths are unequal at once.
-        return _weight(left) if len(left) == len(right) or name not in ("eq", "ne", "==", "!=", "equalto") else 1
+        is_equality = name in ("eq", "ne", "==", "!=", "equalto")
+        if is_equality and len(left) != len(right):
+            return 1  # Python compares the lengths first
+        return _weight(left)
+    # Texts are compared up to the end of the shorter one.
     return min(size, len(right)) if isinstance(right, (str, bytes)) else 1
 
 
@@ -303,7 +306,8 @@ def _checked_filter(name: str, function: Callable[..., Any]) -> Callable[..., An
 
 
 def _counted_test(name: str, function: Any) -> Callable[..., Any]:
-    """Return a test whose work is counted before."""
+    """Return a test that counts its work before it runs: ``x is eq y`` that of a comparison, ``x is lower`` the length
+    of a text."""
     skipped = _own_arguments(function)
 
     @wraps(function)

@@ -182,8 +182,11 @@ def _lm_studio_roots() -> list[Path]:
 
 
 def _lm_studio(name: str) -> StoredModel:
-    """Return a model of LM Studio by its name: the end of its address, or any part, the first of these that fits any
-    model. Raise ModelError if several fit, or none."""
+    """Return a model of LM Studio by its name: the last parts of its address, with or without ``.gguf``; if no model
+    has this name, any part of the address. Raise ModelError if several fit, or none.
+
+    ``"qwen-q4"`` is ``lmstudio/acme/qwen/qwen-q4.gguf``, and so is ``"acme"`` if this is the only model with it.
+    """
     known = list(_of_lm_studio())
     if not known:
         raise ModelError(
@@ -191,14 +194,13 @@ def _lm_studio(name: str) -> StoredModel:
             hint="fetch one there, or give its file as gguf:PATH",
         )
     wanted = name.lower().strip("/")
-    names = [stored.address.partition("/")[2].lower() for stored in known]
-    ends = [number for number, each in enumerate(names) if f"/{each}".endswith((f"/{wanted}", f"/{wanted}.gguf"))]
-    parts = [number for number, each in enumerate(names) if wanted and wanted in each]
-    found = ends or parts
+    paths = [(stored, stored.address.partition("/")[2].lower()) for stored in known]
+    named = [stored for stored, path in paths if f"/{path}".endswith((f"/{wanted}", f"/{wanted}.gguf"))]
+    found = named or [stored for stored, path in paths if wanted and wanted in path]
     if len(found) == 1:
-        return known[found[0]]
+        return found[0]
     if found:
-        some = ", ".join(known[number].address for number in found[:5])
+        some = ", ".join(stored.address for stored in found[:5])
         raise ModelError(f"{name!r} names {len(found)} models of LM Studio", hint=f"one of {some}")
     raise ModelError(
         f"LM Studio has no model {name!r} on this machine",

@@ -85,6 +85,9 @@ PROBE_TOOLS: tuple[Mapping[str, Any], ...] = tuple(
 )
 _QUESTION: Turn = {"role": "user", "content": "Question."}
 
+#: Score of a shape in which a template writes the probe without its call; see `_score`.
+_NO_CALL = 1
+
 
 def render(source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]] = (), **variables: Any) -> str:
     """Return a conversation as a template renders it; may raise any exception."""
@@ -133,16 +136,16 @@ def message_shape(source: str) -> MessageShape:
     """
     compile_template(source)
     call = Message("assistant", "", tool_calls=(probe_call(0),))
-    # Ids of nine letters and digits are tried for each conversation: those of the probe have them.
+    # Without the ids "nine": the probe's own ids have nine letters and digits, so `first_rendered` tries these.
     shapes = [
         MessageShape(arguments=arguments, empty=empty, ids=ids)  # type: ignore[arg-type]
         for ids, arguments, empty in product(("own", "counted"), ("object", "text", "values", "literals"), ("", None))
     ]
     scores = [_score(source, shape, call) for shape in shapes]
-    best = max(scores)  # the first of several
+    best = max(scores)
     shape = replace(
-        shapes[scores.index(best)],
-        writes_calls=best >= 2,
+        shapes[scores.index(best)],  # the first of several
+        writes_calls=best > _NO_CALL,
         shows_tools=bool(_probe_tools(source)) and _described(source) != 0,
         shows_system=_shows_system(source),
         parts=takes_parts(source),
@@ -169,27 +172,30 @@ def probe_call(number: int) -> ToolCall:
 
 
 def _rendered(source: str, shape: MessageShape, turn: Message) -> str:
-    """Return a probe as a template renders it: a question, a turn of calls and its results, and what may follow these;
-    empty if it refuses the probe."""
+    """Return a probe as a template renders it: a question, a turn of calls, and the first of three continuations that
+    the template accepts; empty if it accepts none."""
     # Not the call's name, so that a result does not look like a call.
     results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in turn.tool_calls]
-    for following in (results, [*results, Message("assistant", "Answer."), Message("user", "More.")], []):
+    answered = [*results, Message("assistant", "Answer."), Message("user", "More.")]
+    for following in (results, answered, []):
         try:
             return render(source, [_QUESTION, *shaped([turn, *following], shape)], _probe_tools(source))
-        except Exception:  # a template may raise any exception; the next conversation is shorter
+        except Exception:  # a template may raise any exception
             continue
     return ""
 
 
 def _score(source: str, shape: MessageShape, call: Message) -> int:
-    """Return a score of the parts of a probe that a template writes in a shape: 0 if it refuses the probe, 1 if it
-    writes no call, else more for the values of the arguments, for their form, and for the result."""
+    """Return a score of the parts of a probe that a template writes in a shape: 0 if it refuses the probe, `_NO_CALL`
+    if it writes no call, else more for the values of the arguments, for their form, and for the result."""
     text = _rendered(source, shape, call)
-    if not text or not _has_call(source, text):
-        return int(bool(text))
+    if not text:
+        return 0
+    if not _has_call(source, text):
+        return _NO_CALL
     is_escaped = re.search("&(#34|quot);", text.rpartition("Question.")[2]) is not None  # as in HTML
     has_values = "Qaz7" in text and "Wsx8" in text and not is_escaped
-    return 2 + 2 * has_values + (not _GARBLED.search(text)) + ("Result." in text)
+    return _NO_CALL + 1 + 2 * has_values + (not _GARBLED.search(text)) + ("Result." in text)
 
 
 def _shows(source: str, shape: MessageShape, turn: Message) -> bool:

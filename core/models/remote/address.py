@@ -118,4 +118,5 @@ def headers_of(
     for name, value in (headers or {}).items():
         sent[str(name)] = secret_of(value, f"the header {name}")
         hidden += sent[str(name)].split()  # a server may repeat the key of "Bearer KEY" alone
+    # Shorter texts, such as "1", are no secrets, and to hide them would garble error messages.
     return sent, tuple(secret for secret in hidden if len(secret) > 5)

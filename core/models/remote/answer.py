@@ -9,6 +9,7 @@ from typing import Any
 
 from ...conversation.events import Usage
 from ...conversation.messages import ReasoningBlock
+from .transport import RequestCount
 
 #: Finish reasons of complete answers; ``length`` and all others may mean truncation.
 _WHOLE = frozenset(
@@ -55,8 +56,8 @@ class Answer:
         malformed: why the provider itself could not read the model's call; empty if it could.
         blocks: pieces of reasoning in the provider's own form.
         dropped: optional fields of the request that the server refused.
-        requests: number of requests for it so far, as the last item: those in forms that the server refused, and those
-            that were sent again, included.
+        requests: counter of the requests for it so far: those in forms that the server refused, and those that were
+            sent again, included.
         is_finish_sure: the finish reason is always true, so that token counts need not be looked at.
         open: blocks of reasoning by their numbers in a stream.
         by_index: the calls by their numbers in a stream.
@@ -74,7 +75,7 @@ class Answer:
     malformed: str = ""
     blocks: list[ReasoningBlock] = field(default_factory=list)
     dropped: tuple[str, ...] = ()
-    requests: list[int] = field(default_factory=lambda: [0])
+    requests: RequestCount = field(default_factory=RequestCount)
     is_finish_sure: bool = False
     open: dict[object, dict[str, Any]] = field(default_factory=dict, repr=False)
     by_index: dict[object, RawCall] = field(default_factory=dict, repr=False)

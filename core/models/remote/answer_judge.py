@@ -256,8 +256,9 @@ class AnswerReader:
         self._parser = parser
         self._held = held
         self._text: list[str] = []
-        self._written: dict[int, tuple[CallStart, list[str]]] = {}  # calls without an end, and pieces of arguments
-        self._calls: list[ToolCall] = []
+        #: By its index, a call in the text that has not ended, and the pieces of its arguments.
+        self._begun: dict[int, tuple[CallStart, list[str]]] = {}
+        self._calls: list[ToolCall] = []  # in the text, ended
         self._broken: str | None = None  # the error of a call inside of which the text ended
 
     def feed(self, text: str) -> list[Event]:
@@ -280,13 +281,14 @@ class AnswerReader:
                 if not self._held:
                     certain.append(event)
             elif isinstance(event, CallStart):
-                self._written[event.index] = event, []
+                self._begun[event.index] = event, []
             elif isinstance(event, ArgumentsDelta):
-                self._written[event.index][1].append(event.text)
+                _, pieces = self._begun[event.index]
+                pieces.append(event.text)
             elif isinstance(event, CallEnd) and event.call.fault == "unfinished":
                 self._broken = event.call.error
             elif isinstance(event, CallEnd):
-                self._written.pop(event.index, None)
+                self._begun.pop(event.index, None)
                 self._calls.append(event.call)
         return certain
 
@@ -299,25 +301,24 @@ class AnswerReader:
         """
         task, tools = self._task, self._task.tools
         text = "".join(self._text)
-        calls_in_text = bool(self._calls or self._written or self._broken is not None)
         if answer.malformed:
             return Verdict(text, wrong=(answer.malformed,))
-        if tools is None and (answer.calls or calls_in_text):
+        has_calls = bool(answer.calls or self._calls or self._begun or self._broken is not None)
+        if tools is None and has_calls:
             return Verdict(wrong=("no tool may be called now; answer in text",))
         if answer.refusal and not text and not answer.calls:
-            if task.held:
+            if task.held:  # a call, JSON or a text of a grammar is required, and a refusal is none
                 return Verdict(wrong=(f"the model refuses: {answer.refusal}",))
             text = answer.refusal
-        if tools is None:
-            return task.text_verdict(text, used_up)
-        calls, wrong = self._judged(tools, answer, used_up)
-        if task.params.stop and not answer.calls:
-            text = _until(text, task.params.stop)
-        if calls or wrong:
-            return Verdict(text, calls, wrong, cut=used_up is True and not calls)
-        if task.params.tool_choice != "auto":
-            what = "a tool" if task.params.tool_choice == "required" else f"the tool {task.params.tool_choice!r}"
-            return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=used_up is True)
+        if tools is not None:
+            calls, wrong = self._judged(tools, answer, used_up)
+            if task.params.stop and not answer.calls:
+                text = _until(text, task.params.stop)
+            if calls or wrong:
+                return Verdict(text, calls, wrong, cut=used_up is True and not calls)
+            if task.params.tool_choice != "auto":
+                what = "a tool" if task.params.tool_choice == "required" else f"the tool {task.params.tool_choice!r}"
+                return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=used_up is True)
         return task.text_verdict(text, used_up)
 
     def _judged(
@@ -334,10 +335,10 @@ class AnswerReader:
         if answer.calls:
             if used_up or (used_up is None and _is_open(answer.calls[-1], tools)):
                 unfinished = received.pop()
-        elif self._written or self._broken is not None:
+        elif self._begun or self._broken is not None:
             if used_up is False and self._broken is not None:
                 return (), (self._broken,)
-            start, pieces = next(iter(self._written.values()), (CallStart(0, "", ""), [self._broken or ""]))
+            start, pieces = next(iter(self._begun.values()), (CallStart(0, "", ""), [self._broken or ""]))
             unfinished = ToolCall(start.id, start.name, {}, raw="".join(pieces))
         calls = [tools.check_call(call, repair=self._task.repair) for call in received]
         choice = self._task.params.tool_choice

@@ -148,16 +148,17 @@ class AnthropicMessages(StrictToolsProtocol):
         return bool(body.get("thinking", {}).get("type") == _THINKING[name])
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-        """Return a request without an optional field, or with the other form of thinking."""
+        """Return a request without an optional field. Thinking stays: a model that refuses ``adaptive`` takes a
+        budget, and one that refuses ``budget_tokens`` is ``adaptive``."""
         if name not in _THINKING or not self.has_field(body, name):
             return super().without_field(body, name)
-        other: dict[str, Any] = {"type": "adaptive"}
-        if name == "adaptive":
-            budget = self.budget(body) or DEFAULT_BUDGET
-            if budget <= _LEAST_THINKING:
-                return super().without_field(body, "thinking")
-            other = {"type": "enabled", "budget_tokens": max(_LEAST_THINKING, budget // 2)}
-        return {**body, "thinking": other}
+        if name == "budget_tokens":
+            return {**body, "thinking": {"type": "adaptive"}}
+        budget = self.budget(body) or DEFAULT_BUDGET
+        if budget <= _LEAST_THINKING:
+            return super().without_field(body, "thinking")
+        thinking = {"type": "enabled", "budget_tokens": max(_LEAST_THINKING, budget // 2)}
+        return {**body, "thinking": thinking}
 
     def budget(self, body: Mapping[str, Any]) -> int | None:
         """Return the token budget, which every request has."""

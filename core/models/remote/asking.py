@@ -39,7 +39,7 @@ from .instructions import correction, schema_text
 from .own_grammar import ignores
 from .protocol import Protocol
 from .stream_state import RemoteFinish, RemoteGeneration, remaining_events, remote_generation
-from .transport import RefusedError
+from .transport import RefusedError, RequestCount
 
 _LOG = logger_of("remote")
 
@@ -78,16 +78,16 @@ class Asker:
         return self._given_window or self._protocol.window or DEFAULT_WINDOW
 
     def task(self, request: Request) -> Task:
-        """Return the requirements of a request, by which its answers are judged. With ``convert``, an answer must also
-        convert to the Python type of the schema."""
+        """Return the requirements of a request, by which its answers are judged. With ``request.convert``, an answer
+        must also convert to the Python type of the schema."""
         params = request.params
-        mode = params.json_mode
+        shape = None if params.json_mode is None else params.json_mode.schema
 
         def problems(value: Any) -> Sequence[str]:
-            return converted(value, None if mode is None else mode.schema)[1]
+            _, errors = converted(value, shape)
+            return errors
 
-        is_converted = request.convert and mode is not None and converts(mode.schema)
-        task = self.task_of(params, problems if is_converted else None)
+        task = self.task_of(params, problems if request.convert and converts(shape) else None)
         return replace(task, empty=may_be_empty(params, request.messages))
 
     def task_of(self, params: GenerateParams, convert: Callable[[Any], Sequence[str]] | None = None) -> Task:
@@ -140,17 +140,17 @@ class Asker:
     # -- asking ------------------------------------------------------------------------------------------------
 
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the items of `_attempts`; an error has the number of requests too."""
-        sent = [0]
+        """Yield the items of `_attempts`; an error gets the number of requests that were sent."""
+        sent = RequestCount()
         try:
             async with aclosing(self._attempts(task, request, sent)) as items:
                 async for item in items:
                     yield item
         except ToolGrammarError as error:
-            error.attempts = sent[-1]
+            error.attempts = sent.number
             raise
 
-    async def _attempts(self, task: Task, request: Request, sent: list[int]) -> AsyncGenerator[Item, None]:
+    async def _attempts(self, task: Task, request: Request, sent: RequestCount) -> AsyncGenerator[Item, None]:
         """Yield the events of one answer, then its end and the complete generation. After an invalid answer, the model
         is asked again, with its answer and the problems added to the conversation, up to ``retries`` times. If the
         server ignored what it was told to enforce, the next form is asked for in addition. ``sent`` counts requests."""
@@ -249,7 +249,7 @@ class Asker:
             verdict.places,
             form=form.name,
             left_out=form.left_out,
-            attempts=answer.requests[-1],
+            attempts=answer.requests.number,
             enforced=dict.fromkeys(by, "validation") if is_ignored else by,
             is_unfinished=any(call.error is not None for call in verdict.calls),
         )

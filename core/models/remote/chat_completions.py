@@ -124,10 +124,12 @@ class ChatCompletions(Protocol):
         found = self._standard_forms(task, unknown, enforced)
         if enforced:
             return found
-        # Native tools have the format of the model; nothing else enforces a schema beside them, or a grammar.
-        native = ("strict tools", "json_schema") if task.tools is None or task.schema is None else ()
-        place = 1 if found[0].name in native else 0
-        found[place:place] = text_forms(self.kind, task, self.planner, self.taken)
+        # The server's own form is first, because its calls have the model's format, unless it cannot say all: a schema
+        # beside tools, or a grammar.
+        is_both = task.tools is not None and task.schema is not None
+        says_all = found[0].name in ("strict tools", "json_schema") and not is_both
+        own_forms = text_forms(self.kind, task, self.planner, self.taken)
+        found = [found[0], *own_forms, *found[1:]] if says_all else [*own_forms, *found]
         if self._template is not None and (own := grammar_form(task, self.planner, self._template, messages)):
             found.insert(0, own)
         return [form for form in found if form.name not in self.ignored]

@@ -229,7 +229,7 @@ def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
     """Add the start of a block, or a whole one; return the reasoning and the text that it adds. Reasoning is also kept
-    as a block; one before a call belongs to that call."""
+    as a block, to be sent back with the next request."""
     if "toolUse" in block:
         call = block["toolUse"]
         answer.begin_call(index, str(call["toolUseId"]), str(call["name"]), call.get("input"))

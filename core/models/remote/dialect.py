@@ -115,10 +115,12 @@ class Descent:
         self.refusals: list[RefusedError] = []
 
     def __iter__(self) -> Iterator[Form]:
+        """Yield the forms to try, without those that the server has refused often or that are too large for it. The
+        last form needs no support of the server, and is always tried."""
         possible = self._make(self._dialect.unknown)
         limit = self._dialect.too_large
         for form in possible:
-            is_last = form is possible[-1]  # it needs no support of the server, and is always tried
+            is_last = form is possible[-1]
             is_too_large = bool(form.size) and limit is not None and form.size >= limit
             if not is_too_large and (is_last or not self._dialect.is_hopeless(form.name)):
                 yield from self._variants(form)

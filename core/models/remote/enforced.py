@@ -115,19 +115,18 @@ class EnforcedReader:
 
     def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
         """Judge the complete answer of a server that enforced its grammar: calls are checked, not repaired, and get the
-        pointers of truncated values that the server reports by tool (``answer.cut``)."""
+        pointers of their truncated values. The server reports these in `Answer.cut` as ``TOOL/POINTER``
+        (``"get_weather/city"``), or as ``""`` for a whole call."""
         places = list(answer.cut)
         calls: list[ToolCall] = []
-        wrong: list[str] = []
+        # The budget truncates the end of an answer, so a place is in the last call of its tool.
         for index, raw in reversed(list(enumerate(answer.calls))):
-            # A place says no number of a call. It is of the last call of its tool, or of the last call if it names no
-            # tool, because the budget truncates the end of an answer.
             named = {place for place in places if place in ("", raw.name) or place.startswith(f"{raw.name}/")}
             pointers = tuple(place[len(raw.name) :] for place in places if place in named)
             places = [place for place in places if place not in named]
             call = ToolCall(self._ids[index], raw.name, {}, raw=raw.arguments)
             calls.insert(0, self._call(call, pointers, used_up is True))
-        wrong += [call.error for call in calls if call.error is not None and not call.cut]
+        wrong = [call.error for call in calls if call.error is not None and not call.cut]
         demanded = self._task.tools is not None and self._task.params.tool_choice != "auto"
         if demanded and not calls:
             wrong.append("no tool was called")

@@ -115,8 +115,9 @@ class Gemini(ProviderProtocol):
         if params.stop and is_free:
             config["stopSequences"] = list(params.stop)
         if params.thinking is not None:
-            budget = 0 if params.thinking is False else -1  # -1: the model chooses
-            if not isinstance(params.thinking, (bool, str)):
+            if isinstance(params.thinking, (bool, str)):
+                budget = 0 if params.thinking is False else -1  # 0: no thinking; -1: the model chooses
+            else:
                 budget = params.thinking
             config["thinkingConfig"] = {"thinkingBudget": budget, "includeThoughts": budget != 0}
         system, contents = self.turns(messages)
@@ -175,8 +176,8 @@ class Gemini(ProviderProtocol):
         return [{"functionResponse": result}, *map(self._image, message.images)]
 
     def _past_answer(self, message: Message) -> list[dict[str, Any]]:
-        """Return the parts of an earlier answer, with the signatures that Gemini gave them; that of its text, which has
-        no call, is at the last part."""
+        """Return the parts of an earlier answer, with the signatures that Gemini gave them. The last part of the text
+        gets the signature that belongs to no call."""
         signatures = {one.call_id: dict(one.data) for one in self.blocks_of(message, "gemini")}
         parts = self.blocks(message.content)
         if parts:
@@ -219,8 +220,9 @@ def _declared(
             described = f"{described}\n\nParameters (JSON Schema): {json.dumps(schema, ensure_ascii=False)}".strip()
             left_out.append(name)
         else:
-            sent = with_notes(taken[0], schema, (*gone, *taken[1]))
-            left_out += [name + place for place in (*gone, *taken[1])]
+            removed = (*gone, *taken.left_out)
+            sent = with_notes(taken.schema, schema, removed)
+            left_out += [name + place for place in removed]
         made.append({"name": name, **({"description": described} if described else {}), "parametersJsonSchema": sent})
     return made, tuple(left_out), tuple(one["parametersJsonSchema"] for one in made)
 

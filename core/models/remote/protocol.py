@@ -15,7 +15,7 @@ from ...generation.plan import Planner
 from .answer import Answer
 from .answer_judge import Task
 from .form import Form
-from .transport import RESENT, RefusedError, Transport
+from .transport import REQUEST_COUNT, RefusedError, Transport
 
 _LOG = logger_of("remote")
 
@@ -158,8 +158,8 @@ class Protocol(ABC):
                 body = self.without_field(body, name)
             answer.budget = self.budget(body)
             answer.dropped = tuple(name for name in self._refused if name in self.optional)
-            RESENT.set(answer.requests)
-            answer.requests[-1] += 1
+            REQUEST_COUNT.set(answer.requests)
+            answer.requests.number += 1
             try:
                 async with aclosing(self._events(form, body, live)) as events:
                     async for event in events:

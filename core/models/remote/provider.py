@@ -105,13 +105,19 @@ class ProviderProtocol(Protocol):
         ]
 
     def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
-        """Return the form with the schema of the answer; None if the subset cannot say it."""
+        """Return the form with the schema of the answer; None if the subset cannot say it.
+
+        Args:
+            schema: the schema.
+            unknown: keywords that the server has refused, which are removed.
+        """
         reduced, gone = known(schema, unknown)
         taken = strict_schema(reduced, replace(self.subset, object_root=False))
         if taken is None:
             return None
-        sent = with_notes(taken[0], schema, (*gone, *taken[1]))
-        places = tuple(f"response{place}" for place in (*gone, *taken[1]))
+        removed = (*gone, *taken.left_out)
+        sent = with_notes(taken.schema, schema, removed)
+        places = tuple(f"response{place}" for place in removed)
         return Form("json_schema", self.answer_fields(sent), places, schemas=(sent,))
 
     # -- answers -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...json import escape, resolve_local, step_into, to_pointer, unescape
 from ...json.values import type_of
@@ -114,8 +114,20 @@ GEMINI = Subset(
 )
 
 
-def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str, ...]] | None:
-    """Return the schema for a strict mode, and the pointers of removed keywords; None if that is impossible.
+class Reduced(NamedTuple):
+    """A schema without the keywords that a server does not support.
+
+    Attributes:
+        schema: what is left.
+        left_out: JSON pointers of the removed keywords.
+    """
+
+    schema: Any
+    left_out: tuple[str, ...]
+
+
+def strict_schema(schema: Any, subset: Subset = OPENAI) -> Reduced | None:
+    """Return the schema for a strict mode; None if its subset cannot say it.
 
     Most strict modes need closed objects, OpenAI's without optional members, and an object as root, not a union.
     """
@@ -128,7 +140,7 @@ def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str,
         return None
     if not subset.recursive and _is_recursive(reduced):
         return None
-    return (reduced, left_out) if _is_strict(reduced, subset) and _resolves(reduced, reduced) else None
+    return Reduced(reduced, left_out) if _is_strict(reduced, subset) and _resolves(reduced, reduced) else None
 
 
 def _with_plain_enums(left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
@@ -183,24 +195,33 @@ def _at(schema: Any, steps: Sequence[str]) -> Any:
     return schema
 
 
-def costs(schema: Any) -> tuple[int, int]:
-    """Return the numbers of optional members and of unions in a schema, which make a provider's grammar large."""
-    if isinstance(schema, list):
-        inner = [costs(item) for item in schema]
-        return sum(one for one, _ in inner), sum(other for _, other in inner)
-    if not isinstance(schema, Mapping):
-        return 0, 0
-    members = schema.get("properties")
-    required = schema.get("required")
-    optional = 0
-    if isinstance(members, Mapping):
-        optional = len(members.keys() - set(required if isinstance(required, list) else ()))
-    unions = int("anyOf" in schema or isinstance(schema.get("type"), list))
-    inner = [costs(value) for value in schema.values()]
-    return optional + sum(one for one, _ in inner), unions + sum(other for _, other in inner)
+class Costs(NamedTuple):
+    """What makes a provider's grammar of a schema large.
+
+    Attributes:
+        optional: number of optional members.
+        unions: number of unions: of schemas or of types.
+    """
+
+    optional: int
+    unions: int
 
 
-def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
+def costs(schema: Any) -> Costs:
+    """Return the costs of a JSON Schema, those of all its subschemas included."""
+    optional = unions = 0
+    if isinstance(schema, Mapping):
+        members, required = schema.get("properties"), schema.get("required")
+        if isinstance(members, Mapping):
+            optional = len(members.keys() - set(required if isinstance(required, list) else ()))
+        unions = int("anyOf" in schema or isinstance(schema.get("type"), list))
+        inner = [costs(value) for value in schema.values()]
+    else:
+        inner = [costs(item) for item in schema] if isinstance(schema, list) else []
+    return Costs(optional + sum(cost.optional for cost in inner), unions + sum(cost.unions for cost in inner))
+
+
+def anchored_schema(schema: Any) -> Reduced:
     """Return the schema for llama.cpp, which rejects patterns with look-arounds, or that are not anchored at both
     ends."""
     return without(schema, lambda key, value: key != "pattern" or _is_anchored(value))
@@ -241,7 +262,7 @@ def _is_of_type(value: Any, schema: Mapping[str, Any]) -> bool:
 
 def plain_schema(schema: Any) -> Any:
     """Return the schema without keywords that have no effect at their position."""
-    return without(schema, lambda key, value: True)[0]
+    return without(schema, lambda key, value: True).schema
 
 
 def extra_keywords(schema: Any) -> frozenset[str]:
@@ -264,8 +285,8 @@ def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
     return frozenset()
 
 
-def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
-    """Return the schema without the keywords for which ``keep`` is False, and the JSON pointers of these.
+def without(schema: Any, keep: Keep) -> Reduced:
+    """Return the schema without the keywords for which ``keep`` is False.
 
     ``oneOf`` becomes ``anyOf`` if only that is kept. If a wider subschema would make the whole narrower (as in
     ``not``), a keyword is removed if anything in it, or in the target of its references, is.
@@ -282,7 +303,7 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
             return keep(key, value) and not (key in _INVERTING and refers(value))
 
         reduced = _reduce(keep_closed, left_out, "", schema)
-    return reduced, tuple(left_out)
+    return Reduced(reduced, tuple(left_out))
 
 
 def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:

@@ -14,7 +14,7 @@ from ...errors import ModelError
 from ...generation.params import OPTIONS, GenerateParams
 from .enforced import envelope
 from .form import CALLS, ENFORCED, Form
-from .schema_dialects import anchored_schema, consistent, plain_schema, refers, strict_schema, without
+from .schema_dialects import Reduced, anchored_schema, consistent, plain_schema, refers, strict_schema, without
 
 
 def forms(
@@ -116,10 +116,11 @@ def _in_prompt(schema: Any, *, has_tools: bool = False) -> Form:
     return Form("prompt", schema_in_prompt=schema is not None, tools_in_prompt=has_tools)
 
 
-def known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
-    """Return a schema without the keywords that a server does not support, and their pointers."""
+def known(schema: Any, unknown: Collection[str]) -> Reduced:
+    """Return a schema without the keywords ``unknown``, which the server does not support, and without values of an
+    ``enum`` that contradict its type."""
     schema = consistent(schema)
-    return without(schema, lambda key, value: key not in unknown) if unknown else (schema, ())
+    return without(schema, lambda key, value: key not in unknown) if unknown else Reduced(schema, ())
 
 
 def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
@@ -130,7 +131,7 @@ def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
     if choice not in ("auto", "required", "none"):
         choice = {"type": "function", "function": {"name": choice}}
     fields = {"tool_choice": choice}
-    if not params.parallel_tool_calls or kind == "llama.cpp":  # its default is one call
+    if not params.parallel_tool_calls or kind == "llama.cpp":  # True is the default, but of llama.cpp's server
         fields["parallel_tool_calls"] = params.parallel_tool_calls
     return fields
 
@@ -171,8 +172,8 @@ def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[s
         if kind in ("vllm", "sglang"):
             function["strict"] = is_strict = True
         elif kind == "openai" and (taken := strict_schema(function.get("parameters"))) is not None:
-            function |= {"parameters": taken[0], "strict": True}
-            left_out += [function["name"] + place for place in taken[1]]
+            function |= {"parameters": taken.schema, "strict": True}
+            left_out += [function["name"] + place for place in taken.left_out]
             is_strict = True
         sent.append({**tool, "function": function})
     return {"tools": sent}, tuple(left_out), is_strict

@@ -82,9 +82,10 @@ class _Tool:
         taken = strict_schema(reduced, subset)
         if taken is None:
             return cls(name, plain, removed)
-        strict = with_notes(taken[0], given, (*gone, *taken[1]))
-        left_out = (*removed, *(name + place for place in taken[1]))
-        return cls(name, plain, removed, strict, left_out, *costs(strict), len(json.dumps(strict)))
+        strict = with_notes(taken.schema, given, (*gone, *taken.left_out))
+        left_out = (*removed, *(name + place for place in taken.left_out))
+        cost = costs(strict)
+        return cls(name, plain, removed, strict, left_out, cost.optional, cost.unions, size=len(json.dumps(strict)))
 
 
 def strict_ladder(

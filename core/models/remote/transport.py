@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...basics.logs import logger_of
@@ -47,8 +48,16 @@ MAX_WAIT = 30.0
 #: Default number of times that a request is sent again to a server that is busy or has failed.
 MAX_RESENT = 2
 
-#: How often the requests of one answer were sent again to a busy server: the last item counts.
-RESENT: ContextVar[list[int]] = ContextVar("toolgrammar_resent")
+
+@dataclass
+class RequestCount:
+    """Counter of the requests that were sent for one answer, to a busy server again too."""
+
+    number: int = 0
+
+
+#: The counter of the answer that is being requested.
+REQUEST_COUNT: ContextVar[RequestCount] = ContextVar("toolgrammar_request_count")
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
@@ -259,7 +268,7 @@ class Transport:
             if not is_busy or sent == self._most_resent or pause > MAX_WAIT:
                 raise self._failure(response, reason, sent, pause)
             sent += 1
-            RESENT.get([0])[-1] += 1
+            REQUEST_COUNT.get(RequestCount()).number += 1
             _LOG.info("the server is busy (%d); asking again in %.1f s", response.status_code, pause)
             await asyncio.sleep(pause)
 
