@@ -11,7 +11,15 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ToolCall
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+)
 from toolgrammar.core.json import SPACE, JsonScanner, dump_json, read_json
 from toolgrammar.core.repair import Edit
 
@@ -53,15 +61,16 @@ class BareJsonParser:
         self._finish = finish
         self._new_id = new_id
         self._is_off = False  # a call has come in the format's markup: JSON in later text is text
-        self._calls = 0  # found here
-        self._at_line = True  # only white space stands before, in this line
+        self._calls = 0  # the number of calls that were found here
+        self._at_line = True  # only white space stands before the next character in its line
         self._held: list[str] = []  # text that may be a call
-        self._scanner: JsonScanner | None = None  # of its JSON, once it may be one
-        self._start = 0  # where the JSON begins in it
+        self._scanner: JsonScanner | None = None  # of the JSON in the held text; None: it has not begun
+        self._start = 0  # where the JSON begins in the held text
         self._fenced = False  # a fence is open, and calls stand in it
-        self._whole: list[str] = []  # what was read since the last call
+        self._whole: list[str] = []  # what was fed since the last call that has a place
         self._place = 0  # where that begins
-        self._own: list[Edit] = []
+        self._passed = 0  # the characters of text and reasoning in it that the inner parser has sent
+        self._own: list[Edit] = []  # the leniencies of the calls that were found here
 
     @property
     def leniencies(self) -> list[Edit]:
@@ -81,12 +90,15 @@ class BareJsonParser:
         return [*events, *self._give_back()]
 
     def _read(self, events: list[Event]) -> list[Event]:
-        """Return the events of the parser, with the calls in their text; its own calls are counted after these."""
+        """Return the inner parser's events, with the calls in their text; its own calls get the indices after these."""
         read: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta) and not self._is_off:
                 self._take(event.text, read)
+                self._passed += len(event.text)
                 continue
+            if isinstance(event, ReasoningDelta):
+                self._passed += len(event.text)
             read += self._give_back()
             if isinstance(event, CallEnd):
                 event = replace(event, index=event.index + self._calls)
@@ -97,7 +109,7 @@ class BareJsonParser:
         return read
 
     def _give_back(self) -> list[Event]:
-        """Return what was held as text."""
+        """Return the held text as text: it is no call."""
         text = "".join(self._held)
         self._held, self._scanner = [], None
         if not text:
@@ -108,7 +120,7 @@ class BareJsonParser:
     # -- text --------------------------------------------------------------------------------------------------
 
     def _take(self, text: str, events: list[Event]) -> None:
-        """Read text: each line may begin a call, and its other characters are text."""
+        """Read text: a call may begin each line; what is none is sent as text."""
         at = 0
         while at < len(text):
             if self._scanner is not None:
@@ -123,7 +135,7 @@ class BareJsonParser:
                 at = end
 
     def _take_opening(self, text: str, at: int, events: list[Event]) -> int:
-        """Take characters until they are the beginning of a call or surely none."""
+        """Hold characters until they are the beginning of a call or surely none; return where reading stopped."""
         for end in range(at + 1, len(text) + 1):
             self._held.append(text[end - 1])
             held = "".join(self._held)
@@ -158,7 +170,8 @@ class BareJsonParser:
             return end
         self._fenced = self._fenced or _FENCE in held[: self._start]
         self._held, self._scanner, self._at_line = [], None, True
-        self._note(held.lstrip(SPACE))
+        written = held.lstrip(SPACE)
+        self._note(written, self._passed + end - len(written), end)
         for call in calls:
             assert call is not None
             self._calls += 1
@@ -167,18 +180,25 @@ class BareJsonParser:
             events.append(CallEnd(self._calls - 1, self._finish(call)))
         return end
 
-    def _note(self, old: str) -> None:
-        """Note the leniency, with the place of its text in all that was read since the last call; if the inner parser
-        took markup out of it, its place is not known: an edit of nothing, there."""
+    def _note(self, written: str, before: int, end: int) -> None:
+        """Note the leniency of calls at their place in the whole text.
+
+        Args:
+            written: their text.
+            before: the characters that came before it in ``_whole``, without the markup that the inner parser took.
+            end: where it ends in the event that is read.
+        """
         whole = "".join(self._whole)
-        at = whole.find(old)
-        old = old if at >= 0 else ""  # there was markup inside
-        end = max(at, 0) + len(old)
-        self._own.append(lenient("bare_json", self._place + max(at, 0), old))
-        self._whole, self._place = [whole[end:]], self._place + end
+        at = whole.find(written, before)
+        if at < 0:  # the inner parser took markup out of it: an edit of nothing, as its place is not known
+            self._own.append(lenient("bare_json", self._place))
+            return
+        self._own.append(lenient("bare_json", self._place + at, written))
+        at += len(written)
+        self._whole, self._place, self._passed = [whole[at:]], self._place + at, -end
 
     def _calls_in(self, text: str) -> Iterator[ToolCall | None]:
-        """Yield the calls in a JSON text, None for what is no call."""
+        """Yield the call that a JSON text is, or each item of its list; None for what is no call."""
         try:
             value = read_json(text)
         except ValueError:
@@ -207,7 +227,9 @@ class BareJsonParser:
 
 
 def _opening(held: str, *, fenced: bool) -> int | None:
-    """Return the start of JSON that may be a call, in the text of a line; -1: there is none; None: not known yet.
+    """Return where JSON that may be a call begins in the text of a line; -1: there is none; None: not known yet.
+
+    ``'```json\n[{"name":' -> 8``, ``'{"age":' -> -1``, ``' {"na' -> None``.
 
     Args:
         held: the text.

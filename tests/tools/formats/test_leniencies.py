@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -241,6 +242,21 @@ def test_what_is_read_is_named_and_has_a_place(
         assert read(text, wire, random.Random(seed)) == (arguments, leniencies, said)
     message = TOOLS.parse(text, wire)
     assert message.leniencies == tuple(leniencies)
+
+
+@pytest.mark.parametrize("before", ["", "<think>I say\n", f"{_JSON}}}\nand "])
+def test_json_that_was_text_before_is_not_the_place_of_the_call(before: str) -> None:
+    """Equal text that stands earlier, in the middle of a line or in the reasoning, is another one."""
+    inside = before.startswith("<think>")
+    text = f"{before}So {_JSON}}} it is:{'</think>' if inside else ''}\n{_JSON}}}\nand {_JSON}}}\n{_JSON}}}"
+    parser = TOOLS.parser("hermes", bare_json=True)
+    for char in text:
+        parser.feed(char)
+    parser.close()
+    places = [match.start() for match in re.finditer(f"^{re.escape(_JSON)}", text, re.MULTILINE)]
+    assert [edit.start for edit in parser.leniencies] == places
+    assert all(text[edit.start : edit.end] == edit.old for edit in parser.leniencies)
+    assert read(text, "hermes")[1] == list(parser.leniencies)
 
 
 def test_every_name_has_a_case() -> None:
