@@ -48,6 +48,7 @@ class CodeBlock(TemplateFormat):
     """The format: ``$args`` is the program as it is."""
 
     def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
+        """Return the grammar of the block; a turn has no tool but the one of `program_tool`."""
         others = [tool for tool in turn.tools if tool.program_argument is None]
         if others or len(turn.tools) > 1:
             name = others[0].name if others else turn.tools[1].name
@@ -67,7 +68,9 @@ class CodeBlock(TemplateFormat):
         """
         ((argument, schema),) = tool.parameters["properties"].items()
         grammar = schema.get(GRAMMAR)
-        if tool.parameters.get("not") == {}:
+        if (
+            tool.parameters.get("not") == {}
+        ):  # so `program_tool` marks a conversation in which no function can be called
             raise UnsatisfiableSchemaError(
                 "every function needs an id, and there is none", hint="give a conversation with one"
             )
@@ -133,22 +136,22 @@ class CodeBlockParser(TemplateParser):
 
     def _begin(self, opener: str) -> None:
         self._buffer.skip(len(opener))
-        self._name, self._id, self._broken = self._tool, self._new_id(), [opener]
+        self._name, self._id, self._call_text = self._tool, self._new_id(), [opener]
         self._values, self._arguments = {self._argument: ""}, []
         self._state = self._read_program
 
     def _read_program(self, events: list[Event]) -> bool:
         """Read on in the program, up to the end of its block; its text is sent as the JSON string of the argument."""
         text, mark = self._buffer.take_before(self._end_mark, final=self._final)
-        if not self._arguments:
+        if not self._arguments:  # nothing is sent yet
             events.append(CallStart(self._index, self._id, self._name))
             self._write(f'{{{dump_json(self._argument)}: "', events)
-        self._broken.append(text)
+        self._call_text.append(text)
         self._write(dump_json(text)[1:-1], events)
         if mark:
             self._write('"}', events)
-            program = "".join(self._broken[1:])
-            return self._end_call({self._argument: program}, "".join(self._arguments), events)
+            _, *program = self._call_text  # the first piece is the fence
+            return self._end_call({self._argument: "".join(program)}, "".join(self._arguments), events)
         return self._unfinished(events)
 
     def _write(self, piece: str, events: list[Event]) -> None:

@@ -69,7 +69,7 @@ class RecipientsParser(TemplateParser):
             buffer.skip(len(ALL))
             self._state = self._plain if self._syntax.anchored else self._text
         elif buffer.match(self._head):
-            self._broken = []
+            self._call_text = []
             self._state = self._read_head
         else:
             buffer.unread(begun)

@@ -58,7 +58,7 @@ class BareCalls(TemplateFormat):
                 schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name, f"the format {self.name}"
             )
         for part in KEYWORDS.every_schema(schema):
-            _check(part, tool.name, self.name)
+            _check_writable(part, tool.name, self.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
         compact, ordered = replace(turn, whitespace="compact"), KEYWORDS.map_schemas(schema, _sorted)
@@ -80,7 +80,14 @@ class BareCalls(TemplateFormat):
 
 
 def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str], null: str) -> str:
-    """Return a value with bare keys, in the order in which the chat templates of Gemma sort them."""
+    """Return a value with bare keys, in the order in which the chat templates of Gemma sort them.
+
+    Args:
+        value: a JSON value.
+        string: writes a string.
+        key: writes a key.
+        null: the text of null.
+    """
     if isinstance(value, str):
         return string(value)
     if isinstance(value, dict):
@@ -94,7 +101,8 @@ def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], st
 # -- schemas that Gemma's objects cannot follow, and their order -----------------------------------------------
 
 
-def _check(part: Mapping[str, Any], tool: str, wire: str) -> None:
+def _check_writable(part: Mapping[str, Any], tool: str, wire: str) -> None:
+    """Raise an `UnsupportedSchemaError` if objects with bare keys cannot follow a schema inside that of a tool."""
     if wrong := [name for name in part.get("properties", ()) if not re.fullmatch(_BARE_NAME, name)]:
         raise cannot_write_name(f"the format {wire}", wrong[0], Place(tool=tool, keyword="properties"))
     if part.get("uniqueItems") is True:
@@ -144,6 +152,7 @@ class BareCallsParser(TemplateParser):
         return True
 
     def _read_object_literal(self, events: list[Event]) -> bool:
+        """Read on in the object of the arguments; it is sent when it is whole, as JSON."""
         literal = self._literal
         if not literal.take(self._buffer):
             return self._unfinished(events, literal.pieces)

@@ -15,15 +15,15 @@ from .stream import marker_search
 class ThinkingParser:
     """Reads the reasoning at the beginning of a turn, and passes the rest to the format's parser.
 
-    From the first mark of calls or of an answer on, reasoning is held back until it ends. If it never ends, the held
-    text is the answer, if it can be read as one.
+    From the first marker of calls or of an answer on, reasoning is held back until it ends. If it never ends, the held
+    text is read as calls or an answer, and stays reasoning if that fails.
 
     Args:
         inner: the format's parser.
         thinking: the markers.
         opened: the prompt has opened the reasoning already.
         calls: markers that begin calls; none if they are ordinary text.
-        text: markup before a text; empty if there is none.
+        text: the marker before a text; empty if there is none.
     """
 
     def __init__(
@@ -38,13 +38,13 @@ class ThinkingParser:
         self._inner = inner
         self._thinking = thinking
         self._splitter = ReasoningSplitter(thinking.start, thinking.end, opened=opened)
-        self._text = text
+        self._text_marker = text
         self._marks = marker_search(tuple(filter(None, (*calls, text))))
-        self._held: list[str] = []  # the end of the reasoning so far
-        self._is_marked = False  # it begins with a mark
-        self._size = 0  # characters of the text so far
-        self._start: int | None = None  # where the inner parser's text begins
-        self._own: list[Edit] = []
+        self._held: list[str] = []  # the end of the reasoning so far, which is not sent yet
+        self._is_marked = False  # the held reasoning begins with a marker
+        self._size = 0  # the number of characters so far
+        self._start: int | None = None  # where the inner parser's text begins; None: it has not begun
+        self._own: list[Edit] = []  # the leniencies of this parser
         self._is_closed = False
 
     @property
@@ -69,38 +69,36 @@ class ThinkingParser:
         is_open = self._splitter.is_inside
         reasoning, text = self._splitter.close()
         if is_open:
-            return self._close_inside("".join((*self._held, reasoning)))
+            return self._close_open_reasoning("".join((*self._held, reasoning)))
         return [*self._read(reasoning, text), *self._inner.close()]
 
     def _read(self, reasoning: str, text: str) -> list[Event]:
-        """Return the events of the next reasoning and the next text."""
-        if reasoning:
-            self._held.append(reasoning)
-            reasoning = ""
+        """Return the events of more reasoning, and of the text after it; both may be empty."""
+        self._held.append(reasoning)
+        sure = ""  # what is reasoning, whatever comes
         if not self._splitter.is_inside:
-            reasoning, self._held = "".join(self._held), []
-        elif self._held and not self._is_marked:
-            whole = "".join(self._held)
-            sure, mark = self._marks.search(whole, 0, final=False)
+            sure, self._held = "".join(self._held), []
+        elif not self._is_marked:
+            held = "".join(self._held)
+            end, mark = self._marks.search(held, 0, final=False)
             self._is_marked = bool(mark)
-            reasoning, self._held = whole[:sure], [whole[sure:]]
-        events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
+            sure, self._held = held[:end], [held[end:]]
+        events: list[Event] = [ReasoningDelta(sure)] if sure else []
         if not text:
             return events
         if self._start is None:
             self._start = self._size - len(text)
         return [*events, *self._inner.feed(text)]
 
-    def _close_inside(self, held: str) -> list[Event]:
-        """Return the events of the end of reasoning that never ended."""
-        before, mark = self._marks.search(held, 0, final=True)
-        found: list[Event] = []
-        if mark:
-            found = [*self._inner.feed(held[before:]), *self._inner.close()]
+    def _close_open_reasoning(self, held: str) -> list[Event]:
+        """Return the events of reasoning that never ended: from its first marker on, valid calls or an answer, else all
+        of it as reasoning."""
+        begin, mark = self._marks.search(held, 0, final=True)
+        found = [*self._inner.feed(held[begin:]), *self._inner.close()] if mark else []
         calls = [event.call for event in found if isinstance(event, CallEnd)]
-        broken = any(call.fault is not None for call in calls)
-        if not found or broken or not (calls or mark == self._text):
+        is_broken = any(call.fault is not None for call in calls)
+        if not found or is_broken or not (calls or mark == self._text_marker):
             return [ReasoningDelta(held)] if held else []
-        self._start = self._size - len(held) + before
+        self._start = self._size - len(held) + begin
         self._own.append(lenient("unclosed_reasoning", self._start, "", self._thinking.end))
-        return [*([ReasoningDelta(held[:before])] if before else []), *found]
+        return [*([ReasoningDelta(held[:begin])] if begin else []), *found]

@@ -33,39 +33,35 @@ class MarkerSearch:
 
     def __init__(self, marks: Iterable[str]) -> None:
         self.longest = 0
-        whole, begun = [], []
-        for mark in sorted(set(marks), key=len, reverse=True):
-            self.longest = max(self.longest, len(mark))
-            whole.append(re.escape(mark))
-            if len(mark) > 1:
-                begun.append(_beginnings(mark))
-        never = r"(?!)"
-        self._whole = re.compile("|".join(whole) or never)
-        self._open = re.compile(
-            "|".join((*(f"(?:{prefix})" for prefix in begun), f"(?P<mark>{'|'.join(whole) or never})"))
-        )
+        longest_first = sorted(set(marks), key=len, reverse=True)
+        self.longest = max(map(len, longest_first), default=0)
+        whole = "|".join(map(re.escape, longest_first)) or r"(?!)"  # without marks, nothing matches
+        begun = [f"(?:{_beginnings(mark)})" for mark in longest_first if len(mark) > 1]
+        self._whole = re.compile(whole)
+        self._whole_or_begun = re.compile("|".join((*begun, f"(?P<mark>{whole})")))
 
     def search(self, text: str, position: int, *, final: bool) -> tuple[int, str]:
         """Return the position of the first mark, and the mark.
 
-        With an empty mark, the text before the returned place surely belongs to none; unless ``final``, the rest may
-        be the beginning of one.
+        Where no whole mark is found, it is empty, and the position is that of text which may begin one: the end of the
+        text if ``final``.
         """
-        match = (self._whole if final else self._open).search(text, position)
+        match = (self._whole if final else self._whole_or_begun).search(text, position)
         if match is None:
             return len(text), ""
         return match.start(), match.group() if final else match["mark"] or ""
 
     def at(self, text: str, position: int, *, final: bool) -> str | None:
         """Return the mark at a position: empty if there is none, None if more text has to decide."""
-        match = (self._whole if final else self._open).match(text, position)
+        match = (self._whole if final else self._whole_or_begun).match(text, position)
         if match is None:
             return ""
         return match.group() if final else match["mark"]
 
 
 def _beginnings(mark: str) -> str:
-    """Return a regular expression of the proper prefixes of a string, at the end of the text."""
+    """Return a regular expression of the proper prefixes of a string at the end of the text: of ``"</f"`` those of
+    ``"<"`` and ``"</"``."""
     pattern = r"\Z"
     for char in reversed(mark[1:-1]):
         pattern = rf"(?:\Z|{re.escape(char)}{pattern})"
@@ -81,9 +77,9 @@ def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
 class TextBuffer:
     """Text that has arrived and is not consumed yet: ``text`` from ``position`` on.
 
-    ``_end`` is the number of characters that were pushed and loaded, whether consumed or not; so ``text`` begins at
-    ``_end - len(text)`` of the whole. After `keep`, what was consumed since is ``_kept``, joined, and then ``text``
-    from ``_kept_from`` to ``position``: a piece moves to ``_kept`` only when it is dropped from ``text``.
+    What was consumed stays in ``text`` before ``position`` until the next `load`, which drops it. After `keep`, what
+    was consumed since is kept in two parts: ``_kept`` has the dropped pieces, and ``text`` the rest, from
+    ``_kept_from`` to ``position``.
     """
 
     __slots__ = ("_end", "_kept", "_kept_from", "_new", "_size", "_wanted", "position", "text")
@@ -91,8 +87,8 @@ class TextBuffer:
     def __init__(self) -> None:
         self.text = ""
         self.position = 0
-        self._new: list[str] = []
-        self._end = 0
+        self._new: list[str] = []  # pieces that were pushed and are not loaded yet
+        self._end = 0  # where ``text`` ends in all that was pushed
         self._size = 0  # number of characters that are not consumed, loaded or not
         self._wanted = 0  # the size from which a parser looks again
         self._kept: list[str] | None = None  # None: nothing is kept
@@ -192,12 +188,12 @@ class TextBuffer:
         return self.take(match.end()) if match else ""
 
     def unread(self, piece: str) -> None:
-        """Give back what was just taken."""
+        """Give back what was just taken: it stands before the rest of the text again."""
         if self.text.endswith(piece, 0, self.position):
             self.position -= len(piece)
             self._kept_from = min(self._kept_from, self.position)
-        else:  # some of it came with an earlier piece, which is dropped from `text`
-            if self._kept is not None:  # what was taken is kept without the piece
+        else:  # `load` has dropped some of it from `text`
+            if self._kept is not None:  # the end of what is kept is the piece: take it out
                 taken = "".join((*self._kept, self.text[self._kept_from : self.position]))
                 self._kept, self._kept_from = [taken[: max(0, len(taken) - len(piece))]], 0
             self.text = piece + self.text[self.position :]
@@ -267,6 +263,6 @@ class StreamParser:
         """Let the state take what it can; return whether another step can be made at once."""
         return self._state(events)
 
-    def _put_up_with(self, name: Leniency, old: str = "", new: str = "", *, at: int | None = None) -> None:
+    def _note_leniency(self, name: Leniency, old: str = "", new: str = "", *, at: int | None = None) -> None:
         """Note a leniency, at the next character if no place is given."""
         self.leniencies.append(lenient(name, self._buffer.place if at is None else at, old, new))

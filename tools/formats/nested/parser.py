@@ -19,12 +19,12 @@ MAX_DEPTH = 400
 
 
 class _Element:
-    """An open element.
+    """An open element: it holds items, or members, or text.
 
     Args:
         name: its name.
-        reading: the reading of its text; None: unknown.
-        begin: the position of its text.
+        reading: what the schema says of its text: the types, and the members or items; None: nothing is known.
+        begin: the place of its text in the whole text.
     """
 
     __slots__ = ("begin", "items", "members", "name", "reading", "repeated", "text")
@@ -33,9 +33,9 @@ class _Element:
         self.name = name
         self.begin = begin
         self.reading = reading
-        self.items: list[Any] | None = None
-        self.members: dict[str, Any] | None = None
-        self.repeated: set[str] = set()
+        self.items: list[Any] | None = None  # None: it is no array
+        self.members: dict[str, Any] | None = None  # None: it is no object
+        self.repeated: set[str] = set()  # names of members that came several times: their values are a list
         self.text = ValueReader(name, None, self.kinds or frozenset({"string"}))
 
     @property
@@ -49,7 +49,12 @@ class _Element:
         return self.items is not None or self.members is not None
 
     def begin_element(self, name: str, item: str) -> Reading | None:
-        """Decide whether this is an array or an object, if it is not decided; return what an element in it may be."""
+        """Decide by the first element whether this is an array or an object; return the reading of an element in it.
+
+        Args:
+            name: the name of the element that begins.
+            item: the name of items.
+        """
         if not self.has_elements:
             if name == item and "array" in self.kinds:
                 self.items = []
@@ -60,22 +65,23 @@ class _Element:
         return self.reading.member(name) if self.items is None else self.reading.item(len(self.items))
 
     def add(self, name: str, value: Any) -> bool:
-        """Take the value of an element; return True if it has the name of one before."""
-        if self.items is not None:
+        """Take the value of an element in it; return True if it is a member that repeats a name."""
+        if self.members is None:
+            assert self.items is not None
             self.items.append(value)
-        elif self.members is not None:
-            if name not in self.members:
-                self.members[name] = value
-                return False
-            if name not in self.repeated:
-                self.repeated.add(name)
-                self.members[name] = [self.members[name]]
-            self.members[name].append(value)
-            return True
-        return False
+            return False
+        if name not in self.members:
+            self.members[name] = value
+            return False
+        if name not in self.repeated:
+            self.repeated.add(name)
+            self.members[name] = [self.members[name]]
+        self.members[name].append(value)
+        return True
 
     def value(self) -> Any:
-        """Return the value."""
+        """Return the value: items or members, or what the text reads as; without text, an empty array or object where
+        it may be no string."""
         if self.has_elements:
             return self.items if self.items is not None else self.members
         written = "".join(self.text.pieces)
@@ -128,7 +134,7 @@ class NestedCallsParser(TemplateParser):
         return True
 
     def _read_elements(self, events: list[Event]) -> bool:
-        """Read up to a tag, and the tag."""
+        """Read the text of the innermost open element up to a tag, and the tag."""
         buffer, open_ones = self._buffer, self._open
         if not open_ones:
             buffer.take_space()
@@ -136,14 +142,14 @@ class NestedCallsParser(TemplateParser):
                 return self._close_arguments(events)
         else:
             text, mark = buffer.take_before(self._marks, final=False)
-            self._broken.append(text)
+            self._call_text.append(text)
             last = open_ones[-1]
             last.text.push(text)
             if not mark:
                 return self._unfinished(events)
-            if last.text.goes_on and not last.has_elements:
+            if last.text.goes_on and not last.has_elements:  # the mark is a part of a JSON string
                 buffer.skip(len(mark))
-                self._broken.append(mark)
+                self._call_text.append(mark)
                 last.text.push(mark)
                 return True
         match = buffer.match(self._tag)
@@ -152,9 +158,9 @@ class NestedCallsParser(TemplateParser):
         if match["end"]:
             if not open_ones or match["name"] != open_ones[-1].name:
                 return self._give_up_elements(f"an element ends that is not open: {match['name']!r}", events)
-            self._broken.append(buffer.take(match.end()))
+            self._call_text.append(buffer.take(match.end()))
             return self._end_element(events)
-        self._broken.append(buffer.take(match.end()))
+        self._call_text.append(buffer.take(match.end()))
         return self._begin_element(match["name"], events)
 
     def _wait_for_tag(self, events: list[Event]) -> bool:
@@ -162,9 +168,9 @@ class NestedCallsParser(TemplateParser):
         buffer = self._buffer
         size = len(buffer.text) - buffer.position
         is_marked = buffer.startswith(self._mark)
-        is_whole = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0  # and no tag
-        may_be_tag = is_marked or buffer.may_begin((self._mark, *(() if self._open else (self._call_end,))))
-        if size and not self._is_cut and (self._final or not may_be_tag or size > MAX_HEAD or is_whole):
+        is_no_tag = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0  # whole, and no match
+        may_go_on = is_marked or buffer.may_begin((self._mark, *(() if self._open else (self._call_end,))))
+        if size and not self._is_cut and (self._final or is_no_tag or not may_go_on or size > MAX_HEAD):
             return self._give_up_elements("expected an argument or the end of the call", events)
         return self._unfinished(events)
 
@@ -182,7 +188,7 @@ class NestedCallsParser(TemplateParser):
             parent = open_ones[-1]
             if "".join(parent.text.pieces).strip(SPACE):
                 return self._give_up_elements("there is text beside an element", events)
-            parent.text.pieces.clear()
+            parent.text.pieces.clear()  # white space beside elements
             reading = parent.begin_element(name, self._item)
         open_ones.append(_Element(name, reading, self._buffer.place))
         return True
@@ -194,11 +200,11 @@ class NestedCallsParser(TemplateParser):
             return self._give_up_elements("there is text beside an element", events)
         value = element.value()
         for name in element.text.leniencies:
-            self._put_up_with(name, "".join(element.text.pieces), dump_json(value), at=element.begin)
+            self._note_leniency(name, "".join(element.text.pieces), dump_json(value), at=element.begin)
         if not self._open:
             self._add_argument(element.name, value, dump_json(value), events)
         elif self._open[-1].add(element.name, value):
-            self._put_up_with("repeated_element", at=element.begin, new=self._item)
+            self._note_leniency("repeated_element", at=element.begin, new=self._item)
         return True
 
     def _give_up_elements(self, problem: str, events: list[Event]) -> bool:

@@ -74,7 +74,7 @@ class PythonicCallsParser(TemplateParser):
             return
         if self._is_echo:
             self._index -= 1
-            self._put_up_with("echo", at=self._place)
+            self._note_leniency("echo", at=self._place)
         else:
             events += self._held
         self._held = None
@@ -92,7 +92,7 @@ class PythonicCallsParser(TemplateParser):
                 events = self._held
             self._come_to_call("")
             self._name = match["name"]
-            self._broken = [buffer.take(match.end())]
+            self._call_text = [buffer.take(match.end())]
             self._id = self._new_id()
             events.append(CallStart(self._index, self._id, self._name))
             self._open_arguments(events)
@@ -119,7 +119,7 @@ class PythonicCallsParser(TemplateParser):
                 return self._give_up("expected an argument's name, '=' and a value", events)
             return self._unfinished(events)
         self._key = match["key"]
-        self._broken.append(buffer.take(match.end()))
+        self._call_text.append(buffer.take(match.end()))
         if self._key in self._values:
             return self._give_up(f"the argument {self._key!r} is repeated", events)
         self._literal = LiteralReader(PYTHON, ",)")
@@ -132,13 +132,13 @@ class PythonicCallsParser(TemplateParser):
         if not literal.take(self._buffer):
             goes_on = self._unfinished(events, literal.pieces)
             if goes_on and self._problem != ToolCall.ENDS_INSIDE:
-                self._value_at, self._place = len(self._broken), self._buffer.place
+                self._value_at, self._place = len(self._call_text), self._buffer.place
             return goes_on
         if literal.problem is not None:
-            self._value_at, self._place = len(self._broken), self._buffer.place
+            self._value_at, self._place = len(self._call_text), self._buffer.place
             return self._give_up(literal.problem, events)
         self._add_argument(self._key, literal.value, literal.json, events)
-        self._broken.append(literal.text)
+        self._call_text.append(literal.text)
         self._state = self._read_key
         return True
 
@@ -150,7 +150,7 @@ class PythonicCallsParser(TemplateParser):
     def _mend(self, events: list[Event]) -> bool:
         """Read strings that hold the quotes around them: each ends where another argument or the call's end follows."""
         is_tried = self._value_at is not None and self._mended < MAX_MENDED
-        text = "".join(self._broken[self._value_at :]) if is_tried else ""
+        text = "".join(self._call_text[self._value_at :]) if is_tried else ""
         self._value_at = None
         found: list[tuple[str, str]] = []
         key, at = self._key, 0
@@ -166,7 +166,7 @@ class PythonicCallsParser(TemplateParser):
             if last["end"]:
                 for name, value in found:
                     self._add_argument(name, value, dump_json(value), events)
-                self._put_up_with("unescaped_quote", text[:at], at=self._place)
+                self._note_leniency("unescaped_quote", text[:at], at=self._place)
                 self._mended += 1
                 self._buffer.unread(text[at:])
                 return self._close_arguments(events)

@@ -1,4 +1,7 @@
-"""Arguments that are not one JSON object: their grammar in another syntax, and the kinds of their values."""
+"""Arguments that are not one JSON object: their grammar in another syntax, and the kinds of their values.
+
+A *raw* string is written without quotes and escapes, up to the markup that ends it.
+"""
 
 from __future__ import annotations
 
@@ -113,8 +116,9 @@ def without_names(
 def _ends_in_texts(
     tool: str, schema: Any, arguments: Arguments | NestedTags | None
 ) -> Iterator[UnsupportedSchemaError]:
-    """Yield a report for each argument under a grammar that loses texts, because they contain what ends a raw text."""
-    raw_end: Callable[[Any], int] | None = None
+    """Yield a report for each argument with a grammar (`GRAMMAR`) of which texts are lost, because they contain what
+    ends a raw text."""
+    raw_end: Callable[[Any], int] | None = None  # None: each of `ends` ends a raw text wherever it stands
     follows = ""
     if isinstance(arguments, NestedTags):
         ends = ["".join(text for text, _ in arguments.mark)]

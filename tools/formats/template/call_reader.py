@@ -1,4 +1,8 @@
-"""Streaming reader of one call that is a JSON object with the name and the arguments."""
+"""Streaming reader of one call that is a JSON object with the name and the arguments.
+
+The arguments are sent while they are read (*streamed*) if they are an object, and when they are whole if they are a
+JSON string that holds it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from ..leniencies import Leniency, lenient
 
 
 class ObjectReader:
-    """Reader of one call: separates name and arguments while they arrive.
+    """Reader of one call: a state machine over the characters of the object.
 
     Args:
         index: the number of the call in its turn.
@@ -60,7 +64,7 @@ class ObjectReader:
         self._name: str | None = None
         self._arguments: list[str] = []
         self._sent = 0  # the number of pieces of the arguments that were sent
-        self._end = 0  # the position after the last key or value
+        self._end = 0  # the place after the last key or value
         self._streams = False  # the value is the object of the arguments, and is sent while it is read
 
     @property
@@ -74,7 +78,14 @@ class ObjectReader:
         return "".join(self._body)
 
     def read(self, text: str, position: int, origin: int, events: list[Event]) -> int:
-        """Read on from a position in a text that begins at ``origin``; return where the reading stopped."""
+        """Read on from a position in a text; return the position where reading stopped.
+
+        Args:
+            text: text of the call and perhaps more.
+            position: where it has been read to.
+            origin: the place of the text in the whole text of the stream.
+            events: what is sent is added.
+        """
         start = position
         self._origin = origin
         while position < len(text) and not self.at_end:
@@ -96,10 +107,14 @@ class ObjectReader:
             self._break("there is text after the call's object")
 
     def finish(self, finish: Callable[[ToolCall], ToolCall], events: list[Event]) -> None:
-        """Send what is left of the call, and its end."""
+        """Send what is left of the call, and its end.
+
+        Args:
+            finish: applied to the call, if it is not malformed.
+            events: what is sent is added.
+        """
         if self._name is None:
             self.problem = self.problem or "the call has no name"
-        self._id_key = ""
         self._start(events)
         arguments: dict[str, Any] = {}
         if self.problem is None:
@@ -178,6 +193,7 @@ class ObjectReader:
         return end
 
     def _begin(self, state: str) -> None:
+        """Begin to read a key or a value."""
         self._state = state
         self._scanner = JsonScanner()
         self._value = []
@@ -191,6 +207,7 @@ class ObjectReader:
                 events.append(ArgumentsDelta(self._index, text))
 
     def _end_key(self) -> None:
+        """Take the key; all keys of the arguments count as one, so that arguments are not there twice."""
         self._key = json.loads("".join(self._value))
         role = "arguments" if self._key in self._argument_keys else self._key
         if role in self._keys:
@@ -202,6 +219,7 @@ class ObjectReader:
         self._state = "colon"
 
     def _end_value(self, events: list[Event]) -> None:
+        """Take the value of the present key; a key of no meaning is passed over."""
         self._state = "comma"
         if self._key == self._name_key:
             self._end_name("".join(self._value), events)
@@ -213,6 +231,7 @@ class ObjectReader:
             self._send(events)
 
     def _end_name(self, text: str, events: list[Event]) -> None:
+        """Take the name from its JSON text; the call begins in the stream, unless an id may follow."""
         name = json.loads(text) if text.startswith('"') else ""
         if not name:
             self._break("the name is not a string, or empty")
@@ -222,11 +241,11 @@ class ObjectReader:
             self._start(events)
 
     def _end_id(self, text: str, events: list[Event]) -> None:
-        """Take the id: a text, or a number."""
-        wire = json.loads(text) if text.startswith('"') else text
-        if isinstance(wire, str) and wire and text[0] not in "{[":
-            self._id = wire
-            self._id_key = ""
+        """Take the id: a text, or a number as it is written; other ids, such as an object, are passed over."""
+        wire_id = json.loads(text) if text.startswith('"') else text
+        if isinstance(wire_id, str) and wire_id and text[0] not in "{[":
+            self._id = wire_id
+            self._id_key = ""  # the call waits for no other id
             if self._name is not None:
                 self._start(events)
 
@@ -238,7 +257,8 @@ class ObjectReader:
         self._send(events)
 
     def _end_plain_arguments(self, text: str) -> None:
-        """Take arguments that are not written as an object: null is none, a string may hold the object's JSON."""
+        """Take arguments that are not written as an object: none for ``null``, those of an object in a string
+        (``"{\\"a\\": 1}"``, or an empty one); others break the call."""
         if text == "null":
             self._note("missing_arguments", self._end, text, "{}")
             self._arguments.append("{}")

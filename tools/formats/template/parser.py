@@ -5,6 +5,9 @@ missing closing markup. In an object: ``parameters`` for ``arguments``; the argu
 a JSON-encoded string, null or missing; other keys; before a tag, a missing last brace. An unreadable call, or a call
 that the end of the text cuts, has ``error`` set and its text in ``raw``: nothing is lost, and nothing raises. If calls
 have no marker, text that begins like calls and has none is text.
+
+*Markup* is read and not sent: triggers begin the calls of a turn, openers each call, skips stand between calls, and
+frames around text (`TemplateFormat`).
 """
 
 from __future__ import annotations
@@ -61,9 +64,9 @@ class Syntax:
     after_last: tuple[str, ...]  # after the arguments of the last call
     head_templates: tuple[str, ...]  # from an opener to the arguments, with ``$name``, ``$quoted`` and ``$id``
     afterwards: bool  # text may follow calls
-    certain: tuple[str, ...] = ()  # triggers that count behind text, too, though the others do not
-    beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
-    bare: tuple[str, ...] = ()  # triggers that an answer may begin with, too
+    certain: tuple[str, ...] = ()  # of an anchored format, the triggers that count behind text, too
+    beginnings: tuple[str, ...] = ()  # how calls begin, up to a tool's name, where the turn may be a JSON answer
+    bare: tuple[str, ...] = ()  # triggers that a text may begin with, too, such as "["
     names: frozenset[str] = frozenset()  # of the tools
     control: tuple[str, ...] = ()  # tokens that are never text
 
@@ -91,12 +94,12 @@ class TemplateParser(StreamParser):
         self._bare = tuple(mark.lstrip(SPACE) for mark in syntax.bare)
         # A text that begins as calls do may be an answer, `[1, 2]` say: its events are held until that is known.
         self._undecided: list[Event] | None = None
-        self._before_undecided = 0, 0  # the number of calls and leniencies before it
-        self._index = 0
+        self._calls_before = self._leniencies_before = 0  # their numbers before the undecided text
+        self._index = 0  # of the present or next call in its turn
         self._head = re.compile(syntax.head)
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
-        self._drops = syntax.frames + opening
+        self._drops = syntax.frames + opening  # what is dropped from text
         self._frame_marks = marker_search((*syntax.frames, *syntax.certain))
         joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
@@ -108,43 +111,45 @@ class TemplateParser(StreamParser):
         self._end_marks = marker_search(
             tuple(mark for mark in stops if any(mark in markup for markup in syntax.after_last))
         )
-        # Those that are in no head.
-        self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
+        # Those that are in no head: where one comes first, the call has no name.
+        self._not_in_head = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
         self._closers = frozenset(mark[0] for mark in (syntax.call_end, *syntax.openers) if syntax.call_end)
+        # The present call: by `_reader` if it is one object, else by the rest.
         self._reader: ObjectReader | None = None
         self._name = ""
         self._id = ""
         self._scanner = JsonScanner()
-        self._arguments: list[str] = []
-        self._values: dict[str, Any] = {}
-        self._broken: list[str] = []
-        self._problem = ""
+        self._arguments: list[str] = []  # the pieces of JSON that were sent
+        self._values: dict[str, Any] = {}  # the arguments, where they are read one by one
+        self._call_text: list[str] = []  # the text of the call, which is its ``raw`` if it is malformed
+        self._problem = ""  # why it is malformed
         self._passed: list[str] = []  # markup since the last call, or since text, and its white space
-        self._is_among = False  # a call has come, and what ends the calls of a turn has not
-        self._is_after = False  # a call has come, and no text since
+        self._is_among_calls = False  # a call has come, and what ends the calls of a turn has not
+        self._is_after_call = False  # a call has come, and no text since
         self._space: list[str] = []  # white space at the beginning or after a call, which is text only if text follows
 
     # -- text --------------------------------------------------------------------------------------------------
 
     def _start(self, events: list[Event]) -> bool:
-        """Read the beginning of a turn whose triggers count only there."""
+        """Read the beginning of a turn whose triggers count only there: markup to drop, calls, or text."""
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
         self._passed = []
-        drops = tuple(mark.lstrip(SPACE) for mark in self._drops)  # the space before them is taken
+        drops = tuple(mark.lstrip(SPACE) for mark in self._drops)  # the white space that they begin with is taken
         if not self._final and buffer.may_begin((*self._anchors, *drops, *syntax.beginnings)):
             return False
         for mark, stripped in zip(self._drops, drops, strict=True):
             if stripped and buffer.startswith(stripped):
                 self._space.clear()
-                buffer.unread(mark[: len(mark) - len(stripped)])
+                buffer.unread(mark[: len(mark) - len(stripped)])  # `_drop` takes the whole mark
                 return self._drop(mark)
         if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
             if buffer.startswith(self._bare):  # perhaps an answer: keep the text, to read it again
                 self._give_back_space()
                 buffer.keep()
                 buffer.take_space()
-                self._undecided, self._before_undecided = [], (self._index, len(self.leniencies))
+                self._undecided = []
+                self._calls_before, self._leniencies_before = self._index, len(self.leniencies)
             self._space.clear()
             self._state = self._between
             return True
@@ -153,7 +158,10 @@ class TemplateParser(StreamParser):
         return True
 
     def _step(self, events: list[Event]) -> bool:
-        """Do one step of the present state; events of what may turn out to be no call are held until that is known."""
+        """Do one step of the present state; while it is undecided whether the text is calls, its events are held.
+
+        If it is none, it is read again from its beginning, as text.
+        """
         undecided = self._undecided
         if undecided is None:
             return self._state(events)
@@ -168,19 +176,20 @@ class TemplateParser(StreamParser):
             events += undecided
             return goes_on
         self._buffer.restore()  # it is text: read it again as such
-        self._index, known = self._before_undecided
-        del self.leniencies[known:]
-        self._space, self._passed, self._is_among, self._is_after = [], [], False, False
+        self._index = self._calls_before
+        del self.leniencies[self._leniencies_before :]
+        self._space, self._passed, self._is_among_calls, self._is_after_call = [], [], False, False
         self._state = self._plain
         return True
 
     def _is_call(self, undecided: list[Event]) -> bool | None:
-        """Return True if the undecided events are of a call, False if not; None: not known yet."""
+        """Return True if the undecided events are of a call (it names a tool, or is whole and valid), False if not;
+        None: not known yet."""
         for event in undecided:
             if isinstance(event, CallStart) and event.name in self._syntax.names:
                 return True
             if isinstance(event, CallEnd):
-                lenient = {edit.why for edit in self.leniencies[self._before_undecided[1] :]}
+                lenient = {edit.why for edit in self.leniencies[self._leniencies_before :]}
                 return event.call.fault is None and "missing_arguments" not in lenient
         return None
 
@@ -200,7 +209,8 @@ class TemplateParser(StreamParser):
         return self._plain if self._syntax.anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Read text that no trigger ends; a JSON answer is read to its end, whatever its strings contain."""
+        """Read text in which only certain triggers begin calls; a JSON answer is read to its end first, whatever its
+        strings contain."""
         if self._answer is not None:
             end = self._answer.push(self._buffer.text, self._buffer.position)
             self._send(self._buffer.take(end), events)
@@ -210,7 +220,7 @@ class TemplateParser(StreamParser):
         text, mark = self._buffer.take_before(self._frame_marks, final=self._final)
         self._send(text, events)
         if mark and mark in self._syntax.certain:
-            self._put_up_with("other_markup")
+            self._note_leniency("other_markup")
             self._passed, self._state = [], self._between
             return True
         thinking = self._syntax.thinking
@@ -219,7 +229,7 @@ class TemplateParser(StreamParser):
         return self._drop(mark) if mark else False
 
     def _text(self, events: list[Event]) -> bool:
-        """Read text up to a trigger, or a frame."""
+        """Read text up to a trigger, or to what is dropped from text."""
         text, mark = self._buffer.take_before(self._text_marks, final=self._final)
         self._send(text, events)
         if mark in self._drops:
@@ -230,6 +240,7 @@ class TemplateParser(StreamParser):
         return bool(mark)
 
     def _reason(self, events: list[Event]) -> bool:
+        """Read reasoning up to the marker that ends it."""
         assert self._syntax.thinking is not None
         text, mark = self._buffer.take_before(marker_search((self._syntax.thinking.end,)), final=self._final)
         if text:
@@ -240,13 +251,14 @@ class TemplateParser(StreamParser):
         return bool(mark)
 
     def _send(self, text: str, events: list[Event]) -> None:
+        """Send text, which was just taken; note it if it stands behind calls and the family writes none there."""
         if not text:
             return
         events.append(TextDelta(text))
-        if self._is_after and (said := text.lstrip(SPACE)):
-            self._is_after = False
+        if self._is_after_call and (said := text.lstrip(SPACE)):
+            self._is_after_call = False
             if not self._syntax.afterwards:
-                self._put_up_with("text_after_calls", at=self._buffer.place - len(said))
+                self._note_leniency("text_after_calls", at=self._buffer.place - len(said))
 
     def close(self) -> list[Event]:
         """Say that the text is over; return the rest.
@@ -260,7 +272,7 @@ class TemplateParser(StreamParser):
     # -- markup ------------------------------------------------------------------------------------------------
 
     def _between(self, events: list[Event]) -> bool:
-        """Pass over markup up to the next call, or to text."""
+        """Pass over one mark, up to the next call or to text; between calls, a frame that is also a skip is a skip."""
         buffer = self._buffer
         self._space.append(buffer.take_space())
         if buffer.is_empty:
@@ -278,7 +290,7 @@ class TemplateParser(StreamParser):
         if mark in self._syntax.openers:
             self._come_to_call(mark)
             self._begin(mark)
-        elif mark in self._drops and not (self._is_among and mark in self._syntax.skips):
+        elif mark in self._drops and not (self._is_among_calls and mark in self._syntax.skips):
             self._leave_calls()
             self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
@@ -290,32 +302,32 @@ class TemplateParser(StreamParser):
     def _send_markup(self, events: list[Event]) -> None:
         """Send markup behind which no call came as text: the text is about the format, say. Control tokens are no text,
         and the markup of no calls (an empty list) is none."""
-        if not self._is_among and not without_space("".join(self._passed)).endswith(self._syntax.after_last):
+        if not self._is_among_calls and not without_space("".join(self._passed)).endswith(self._syntax.after_last):
             control = self._syntax.control
             self._send("".join(mark for mark in self._passed if not any(token in mark for token in control)), events)
 
     def _come_to_call(self, opener: str) -> None:
         """Note where the markup before a call is not what the format writes."""
         passed = without_space("".join(self._passed) + opener.removeprefix("{"))
-        wanted = self._syntax.between_calls if self._is_among else self._syntax.before_first
+        wanted = self._syntax.between_calls if self._is_among_calls else self._syntax.before_first
         if wanted and not passed.endswith(wanted):
-            self._put_up_with("other_markup", new=wanted[0])
+            self._note_leniency("other_markup", new=wanted[0])
         self._passed = []
-        self._is_among = self._is_after = True
+        self._is_among_calls = self._is_after_call = True
 
     def _leave_calls(self) -> None:
         """Note where the markup after the last call is not what the format writes."""
         wanted = self._syntax.after_last
-        if self._is_among and wanted and not without_space("".join(self._passed)).startswith(wanted):
-            self._put_up_with("other_markup", new=wanted[0])
-        self._is_among, self._passed = False, []
+        if self._is_among_calls and wanted and not without_space("".join(self._passed)).startswith(wanted):
+            self._note_leniency("other_markup", new=wanted[0])
+        self._is_among_calls, self._passed = False, []
 
     def _begin(self, opener: str) -> None:
         """Begin a call at its opener: with its head, or as one object of name and arguments."""
         if self._syntax.head:
             self._buffer.skip(len(opener))
             self._state = self._read_head
-            self._broken = [opener]
+            self._call_text = [opener]
         else:
             if opener != "{":
                 self._buffer.skip(len(opener))
@@ -328,7 +340,7 @@ class TemplateParser(StreamParser):
     # -- a call that is one object -----------------------------------------------------------------------------
 
     def _read_object(self, events: list[Event]) -> bool:
-        """Read on in an object of name and arguments; return False until more text is needed."""
+        """Read on in an object of name and arguments; once it is whole or malformed, look for the end of the call."""
         reader, buffer = self._reader, self._buffer
         assert reader is not None
         end = self._syntax.call_end
@@ -337,7 +349,7 @@ class TemplateParser(StreamParser):
             if not end or end not in reader.body:
                 reader.problem = ToolCall.ENDS_INSIDE
                 return self._end_object(events)
-            # The call looks unfinished only because a string in it was never closed: its tag is inside.
+            # The tag that ends the call was read as a part of a string, which was never closed.
             reader.problem = "a string is not closed"
         if reader.problem is not None:
             # What is broken may have hidden the closing markup: look for it from the beginning.
@@ -376,23 +388,23 @@ class TemplateParser(StreamParser):
         buffer = self._buffer
         match = buffer.match(self._head)
         if match is None:
-            if self._foreign.search(buffer.text, buffer.position, final=self._final)[1]:
+            if self._not_in_head.search(buffer.text, buffer.position, final=self._final)[1]:
                 return self._give_up("the call has no name", events)
             return self._unfinished(events)
         self._name = match["name"]
         groups = match.groupdict()
         if groups.get("quoted"):
             self._name = str(json.loads(groups["quoted"]))
-        wire = groups.get("id")
-        made = self._syntax.call_id.replace("$name", self._name).replace("$id", wire or "")
-        self._id = made if wire and made else self._new_id()
-        values = {"$name": self._name, "$quoted": groups.get("quoted") or "", "$id": wire or ""}
-        heads = [
+        wire_id = groups.get("id") or ""
+        call_id = self._syntax.call_id.replace("$name", self._name).replace("$id", wire_id)
+        self._id = call_id if wire_id and call_id else self._new_id()
+        values = {"$name": self._name, "$quoted": groups.get("quoted") or "", "$id": wire_id}
+        heads = [  # as the format writes them
             re.sub(r"\$(?:name|quoted|id)", lambda hole: values[hole[0]], head) for head in self._syntax.head_templates
         ]
         if heads and without_space(match.group()) not in map(without_space, heads):
-            self._put_up_with("other_markup", match.group(), heads[0])
-        self._broken.append(buffer.take(match.end()))
+            self._note_leniency("other_markup", match.group(), heads[0])
+        self._call_text.append(buffer.take(match.end()))
         self._scanner = JsonScanner()
         self._arguments = []
         events.append(CallStart(self._index, self._id, self._name))
@@ -400,7 +412,7 @@ class TemplateParser(StreamParser):
         return True
 
     def _read_arguments(self, events: list[Event]) -> bool:
-        """Read on in the JSON object of the arguments, and end the call behind it."""
+        """Read on in the JSON object of the arguments, which is sent as it comes, and end the call behind it."""
         buffer = self._buffer
         if not self._arguments:
             buffer.take_space()
@@ -416,16 +428,15 @@ class TemplateParser(StreamParser):
             return self._unfinished(events, self._arguments)
         raw = "".join(self._arguments)
         problem = self._scanner.problem
-        arguments: dict[str, Any] = {}
         if problem is None:
             try:
                 arguments = decode_object(raw)
             except ValueError as error:
                 problem = str(error)
-        if problem is not None:
-            buffer.unread(raw)
-            return self._give_up(problem, events)
-        return self._end_call(arguments, raw, events)
+            else:
+                return self._end_call(arguments, raw, events)
+        buffer.unread(raw)
+        return self._give_up(problem, events)
 
     def _end_call(self, arguments: dict[str, Any], raw: str, events: list[Event]) -> bool:
         events.append(CallEnd(self._index, self._finish(ToolCall(self._id, self._name, arguments, raw=raw))))
@@ -465,7 +476,7 @@ class TemplateParser(StreamParser):
         if self._end_marks.search(text, 0, final=True)[1]:
             self._buffer.unread(text)
             return self._give_up("a string is not closed", events)
-        self._broken.append(text + self._buffer.take_all())
+        self._call_text.append(text + self._buffer.take_all())
         return self._give_up(ToolCall.ENDS_INSIDE, events)
 
     @property
@@ -474,6 +485,7 @@ class TemplateParser(StreamParser):
         return self._final and not self._stop_marks.search(self._buffer.text, self._buffer.position, final=True)[1]
 
     def _give_up(self, problem: str, events: list[Event]) -> bool:
+        """Go on behind a malformed call (`_skip`); one without a name begins in the stream here, with an empty one."""
         if self._state == self._read_head:
             self._name, self._id = "", self._new_id()
             events.append(CallStart(self._index, self._id, ""))
@@ -482,14 +494,14 @@ class TemplateParser(StreamParser):
         return True
 
     def _skip(self, events: list[Event]) -> bool:
-        """Read a malformed call up to what ends it."""
+        """Read a malformed call up to what ends it; send it as unread, unless it can be mended."""
         text, mark = self._buffer.take_before(self._stop_marks, final=self._final)
-        self._broken.append(text)
+        self._call_text.append(text)
         if not mark and not self._final:
             return False
         if self._mend(events):
             return True
-        raw = "".join(self._broken).strip(SPACE)
+        raw = "".join(self._call_text).strip(SPACE)
         events.append(CallEnd(self._index, ToolCall.unread(self._id, self._name, raw, self._problem)))
         self._next_call()
         return True

@@ -1,8 +1,9 @@
 """Calls with a tag for each argument: Qwen3-Coder, GLM, MiniMax M2, DSML, Seed-OSS.
 
-Strings are raw, all other values JSON, and the schema says which. The schema is enforced on the decoded value (see
-``arguments_object.py``). A string that contains the closing tag cannot be written and is left out of the grammar,
-unless the family has blocks for it (CDATA); so is one that reads as another type of value which the argument may have.
+Strings are raw (without quotes and escapes), all other values JSON, and the schema says which. The schema is enforced
+on the decoded value (see ``arguments_object.py``). A string that contains the closing tag cannot be written and is left
+out of the grammar, unless the family has blocks for it (CDATA); so is one that reads as a value of another type, if the
+argument may have that type.
 """
 
 from __future__ import annotations
@@ -94,12 +95,13 @@ class XmlCalls(TemplateFormat):
 
     @cached_property
     def arguments(self) -> Arguments:
-        """Markup around the arguments, for the lowering of schemas."""
+        """Markup around the arguments, for the lowering of schemas (`toolgrammar.core.schema`)."""
         control = sorted(set(self.special).difference(self.as_text))
         before, rest = self.parameter.split("$key")
         between, after = rest.split("$value")
         types = sorted(_TYPES - {"string"}) if "$type" in between else []
-        says = "$raw" in between or "$type" in between
+        announces_raw = "$raw" in between or "$type" in between
+        after_name_raw = mark(between.replace("$raw", "true").replace("$type", "string"), control)
         return Arguments(
             names=_ANY_NAME if self.entities else _NAME,
             escapes=(("&", "&amp;"), ('"', "&quot;")) if self.entities else (),
@@ -110,7 +112,7 @@ class XmlCalls(TemplateFormat):
             after_value=mark(after, control),
             raw_end=self.parameter_end,
             raw_follows=self.follows,
-            after_name_raw=mark(between.replace("$raw", "true").replace("$type", "string"), control) if says else None,
+            after_name_raw=after_name_raw if announces_raw else None,
             python_words=self.python_words,
             writer=f"the format {self.name}",
             block=None if self.block is None else (mark(self.block[0], control), mark(self.block[1], control)),
@@ -139,6 +141,11 @@ class XmlCalls(TemplateFormat):
         return spelled
 
     def _raw(self, text: str, call: ToolCall) -> str:
+        """Return a string as it is, or in a block where it needs one.
+
+        Raises:
+            ToolGrammarError: it holds what would end it.
+        """
         ends = self.arguments.is_ended(text)
         if self.block is not None and self.block[1] not in text:
             if ends or text.startswith(self.block[0]) or any(char in text for char in self.block_for):

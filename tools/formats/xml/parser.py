@@ -1,11 +1,14 @@
-"""Streaming parser of calls with a tag for each argument."""
+"""Streaming parser of calls with a tag for each argument.
+
+A *raw* string is written without quotes and escapes, up to the tag that ends it.
+"""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.json import SPACE, SPACES, JsonScanner, dump_json, read_json
@@ -26,6 +29,14 @@ _ZEROS = re.compile(r"[+-]?0+[0-9]{1,4000}|\+[0-9]{1,4000}")  # integers as `int
 
 #: Maximum length of the markup before a value, in characters; anything longer is not markup.
 MAX_HEAD = 1 << 16
+
+
+class _Doubt(NamedTuple):
+    """A string that contains markup of another argument: perhaps its end tag was forgotten before that."""
+
+    key: str  # the name of its argument
+    written: str  # its text
+    place: int  # where that begins
 
 
 class XmlCallsParser(TemplateParser):
@@ -67,9 +78,9 @@ class XmlCallsParser(TemplateParser):
         stops = (mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2 and mark not in self._end)
         self._stop_marks = marker_search(tuple(mark for mark in stops if re.escape(mark) not in wire.parameter_head))
         self._value = ValueReader("", None, frozenset())
-        self._value_place = 0
-        self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
-        self._late: list[Event] = []  # what is sent when they are settled
+        self._value_place = 0  # where its text begins
+        self._doubts: list[_Doubt] = []
+        self._late: list[Event] = []  # the events since the first doubt, which are sent at the end of the call
 
     def _key_of(self, match: re.Match[str]) -> str:
         """Return the name of the argument that a match of the markup before a value has."""
@@ -82,30 +93,31 @@ class XmlCallsParser(TemplateParser):
         return super()._between(events)
 
     def _read_head(self, events: list[Event]) -> bool:
-        self._broken.append(self._buffer.take_space())
+        self._call_text.append(self._buffer.take_space())
         return self._begin_object() if self._buffer.startswith("{") else super()._read_head(events)
 
     def _begin_object(self) -> bool:
         """Begin a call that is a JSON object between the markup of calls, as the models of other families write it."""
         self._space.clear()
-        self._passed, self._is_among, self._is_after = [], True, True
-        self._put_up_with("other_markup", new=self._syntax.openers[0])
+        self._passed, self._is_among_calls, self._is_after_call = [], True, True
+        self._note_leniency("other_markup", new=self._syntax.openers[0])
         self._reader = ObjectReader(self._index, self._new_id(), "name", self._syntax.argument_keys, frozenset())
         self._state = self._read_object
         return True
 
     def _read_arguments(self, events: list[Event]) -> bool:
+        """Begin the arguments, behind the head of a call."""
         self._doubts, self._late = [], []
-        if self._broken[-1].endswith("/>"):  # a tag that ends itself
+        if self._call_text[-1].endswith("/>"):  # the head is a tag that ends itself: there are none
             self._open_arguments(events)
             return self._close_arguments(events)
         if self._buffer.is_empty and not self._final:
             return False
-        self._broken.append(self._buffer.take_space())
+        self._call_text.append(self._buffer.take_space())
         if self._buffer.is_empty and not self._final:
             return False
         if self._buffer.startswith("{"):  # the object of other families
-            self._put_up_with("other_markup")
+            self._note_leniency("other_markup")
             self._arguments = []
             self._state = self._read_object_arguments
             return True
@@ -126,12 +138,12 @@ class XmlCallsParser(TemplateParser):
                 return False  # white space that belongs to the head may follow
             key = self._key_of(match)
             groups = match.groupdict()
-            # "true" or "false", or a type; None: the markup says nothing.
-            says = groups.get("raw") or groups.get("type")
-            self._broken.append(buffer.take(match.end()))
+            # "true" or "false", or a type; None: the markup does not say whether the value is raw.
+            kind = groups.get("raw") or groups.get("type")
+            self._call_text.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is repeated", events)
-            self._value = self._reader_of(key, None if says is None else says in ("true", "string"))
+            self._value = self._reader_of(key, None if kind is None else kind in ("true", "string"))
             self._value_place = buffer.place
             self._state = self._read_value
             return True
@@ -143,21 +155,21 @@ class XmlCallsParser(TemplateParser):
         return self._unfinished(events)
 
     def _read_value(self, events: list[Event]) -> bool:
-        """Read a value up to its end tag, and the tag; one in a JSON string or a block is a part of the value."""
+        """Read a value and its end tag; such a tag in a JSON string or a block is a part of the value."""
         value = self._value
         text, mark = self._buffer.take_before(self._end_marks, final=False)
         value.push(text)
         if not mark:
             return self._end_without_tag(events) if self._final else False
         is_end = not self._follows or not value.may_be_raw or self._is_end(len(mark))
-        if is_end is None:
+        if is_end is None:  # more text has to decide
             return False
         self._buffer.skip(len(mark))
         if value.goes_on or not is_end:
             value.push(mark)
             return True
         written = "".join(value.pieces)
-        self._broken.append(written + mark)
+        self._call_text.append(written + mark)
         self._end_value(value, written.removesuffix(self._padding), events)
         return True
 
@@ -174,21 +186,26 @@ class XmlCallsParser(TemplateParser):
         return False
 
     def _end_value(self, value: ValueReader, written: str, events: list[Event]) -> None:
-        """End an argument; if it may hold others whose end tag was forgotten, it waits for the end of the call."""
+        """End an argument; if it may hold others, because its end tag was forgotten, the events wait for the end of the
+        call.
+
+        Args:
+            value: its reader.
+            written: its text, without white space of the format.
+            events: what is sent is added.
+        """
         decoded = value.read(written)
         for name in value.leniencies:
-            self._put_up_with(name, written, dump_json(decoded), at=self._value_place)
+            self._note_leniency(name, written, dump_json(decoded), at=self._value_place)
         self._state = self._read_parameter
         if value.is_raw and any(True for _ in self._inside(value.key, written)):
-            self._doubts.append((value.key, written, self._value_place))
-        if not self._doubts:
-            self._add_argument(value.key, decoded, dump_json(decoded), events)
-        else:  # names and order are settled at the end of the call
-            self._add_argument(value.key, decoded, dump_json(decoded), self._late)
+            self._doubts.append(_Doubt(value.key, written, self._value_place))
+        self._add_argument(value.key, decoded, dump_json(decoded), self._late if self._doubts else events)
 
-    def _reader_of(self, key: str, marked: bool | None = None) -> ValueReader:
+    def _reader_of(self, key: str, raw: bool | None = None) -> ValueReader:
+        """Return a reader of the value of an argument; ``raw`` as `ValueReader` has it."""
         kinds = self._kinds(self._name, key)
-        return ValueReader(key, marked, kinds, block=self._wire.block, python_words=self._wire.python_words)
+        return ValueReader(key, raw, kinds, block=self._wire.block, python_words=self._wire.python_words)
 
     # -- forgotten end tags ------------------------------------------------------------------------------------
 
@@ -201,7 +218,7 @@ class XmlCallsParser(TemplateParser):
         end = min(ends)
         self._buffer.unread(text)
         self._buffer.skip(end)
-        self._put_up_with("missing_end_tag", new=self._end)
+        self._note_leniency("missing_end_tag", new=self._end)
         value = self._reader_of(self._value.key)
         written = text[:end].rstrip(SPACE)
         value.push(written)
@@ -209,7 +226,7 @@ class XmlCallsParser(TemplateParser):
         return True
 
     def _inside(self, key: str, written: str) -> Iterator[re.Match[str]]:
-        """Yield the beginnings of other arguments in a string, as far as the tool has arguments of such names."""
+        """Yield the markup before other arguments in a string, as far as the tool has arguments of such names."""
         known = self._declared.get(self._name, frozenset()) - {key}
         for match in self._parameter.finditer(written) if known else ():
             if (name := self._key_of(match)) in known and name not in self._values:
@@ -220,9 +237,9 @@ class XmlCallsParser(TemplateParser):
         doubts, late = self._doubts, self._late
         self._doubts, self._late = [], []
         if doubts and not self._is_valid(self._values) and self._is_valid(divided := self._divided(doubts)):
-            for key, written, place in doubts:
-                end = next((match.start() for match in self._inside(key, written)), len(written))
-                self._put_up_with("missing_end_tag", at=place + end, new=self._end)
+            for doubt in doubts:
+                end = next((match.start() for match in self._inside(doubt.key, doubt.written)), len(doubt.written))
+                self._note_leniency("missing_end_tag", at=doubt.place + end, new=self._end)
             # The pieces of the arguments are "{" and one for each; those from the first doubt on are not sent yet.
             sent = len(self._arguments) - len(late)
             self._arguments[sent:], late = [], []
@@ -236,11 +253,11 @@ class XmlCallsParser(TemplateParser):
     def _is_valid(self, arguments: dict[str, Any]) -> bool:
         return self._finish(ToolCall(self._id, self._name, dict(arguments))).error is None
 
-    def _divided(self, doubts: list[tuple[str, str, int]]) -> dict[str, Any]:
+    def _divided(self, doubts: list[_Doubt]) -> dict[str, Any]:
         """Return the arguments of the call if each doubtful string ends before the arguments in it:
         ``"a <parameter=b> c" -> "a"``, and the argument ``b`` is ``"c"``.
         """
-        texts = {key: written for key, written, _ in doubts}
+        texts = {doubt.key: doubt.written for doubt in doubts}
         divided: dict[str, Any] = {}
         for key, value in self._values.items():
             if key not in texts:
@@ -284,18 +301,18 @@ class ValueReader:
     ) -> None:
         self.key = key
         self.pieces: list[str] = []
-        self._marked = raw  # what the markup announces
+        self._announced = raw
         self._kinds = kinds
         self._raw = kinds <= _STRING if raw is None else raw  # it is surely a raw string
-        # Of a text that may be a string, only what opens an object or an array is taken for JSON here.
+        # Whether the scanner reads the text is known; of a text that may be a string, the first character decides.
         self._decided = self._raw or "string" not in kinds or raw is False
         self._scanner = None if self._raw else JsonScanner()  # None: the text is no JSON
         self._quoted = False  # it has a quote, so a closing tag may be inside of a JSON string
         self.leniencies: list[Leniency] = []
         self._python_words = python_words
-        self._block = block
-        self._in_block = False
-        self._has_blocks = False
+        self._block = block  # None: the text has no blocks
+        self._in_block = False  # the text ends inside a block
+        self._has_blocks = False  # it begins with a block
         self._unread = ""  # the last characters, in which a mark of a block may begin
 
     def push(self, text: str) -> None:
@@ -307,7 +324,7 @@ class ValueReader:
             return
         if not self._decided and (begun := text.lstrip(SPACE)):
             self._decided = True
-            if _OPENED.get(begun[0]) not in self._kinds:
+            if _OPENED.get(begun[0]) not in self._kinds:  # only "{" and "[" make it JSON rather than a string
                 self._scanner = None
                 return
         self._scanner.push(text, 0)
@@ -349,7 +366,8 @@ class ValueReader:
         return self._quoted and scanner is not None and scanner.problem is None and not scanner.done
 
     def read(self, text: str) -> Any:
-        """Return the value of the argument's text."""
+        """Return the value of the argument's text, without white space of the format: raw, JSON, or something like JSON
+        (`_decoded`)."""
         if self._block is not None and self._has_blocks:
             begin, end = map(re.escape, self._block)
             text = re.sub(f"{begin}([\\s\\S]*?){end}", r"\1", text)
@@ -358,11 +376,11 @@ class ValueReader:
         if self._raw:
             return text
         # Where a string may stand, too, what reads as one of the other kinds is of that kind.
-        strings = self._marked is None and "string" in self._kinds
-        if strings and not any(re.fullmatch(READINGS[kind], text) for kind in self._kinds - _STRING):
+        may_be_raw = self._announced is None and "string" in self._kinds
+        if may_be_raw and not any(re.fullmatch(READINGS[kind], text) for kind in self._kinds - _STRING):
             return text
         value, name = _decoded(text.strip(SPACE))
-        if strings and isinstance(value, str):
+        if may_be_raw and isinstance(value, str):
             return text
         if name is not None and not (self._python_words and text.strip(SPACE) in _PYTHON):
             self.leniencies.append(name)
@@ -370,7 +388,10 @@ class ValueReader:
 
 
 def _decoded(text: str) -> tuple[Any, Leniency | None]:
-    """Return the value of a text, and how it was written if not as JSON; what cannot be read is a string."""
+    """Return the value of a text, and how it was written if not as JSON: ``"True" -> (True, "python_literal")``.
+
+    What cannot be read is a string: ``"a b" -> ("a b", None)``.
+    """
     if text in _PYTHON:
         return _PYTHON[text], "python_literal"
     if _ZEROS.fullmatch(text):
