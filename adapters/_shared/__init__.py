@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from toolgrammar.core.basics import require_known as require_known
 from toolgrammar.core.conversation import (
-    image as image,
     message_of as message_of,
     parts_of as parts_of,
     past_call as past_call,

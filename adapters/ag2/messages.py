@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from toolgrammar.core.conversation import Generation, Message, Part, TextPart
+from toolgrammar.core.conversation import Generation, ImagePart, Message, Part, TextPart
 from toolgrammar.core.errors import ModelError
 
 from .. import _shared
@@ -84,9 +83,9 @@ def _content(inputs: Iterable[Any], serializer: Any) -> str | tuple[Part, ...]:
             made.append(TextPart(serializer.encode(each.data).decode()))
         elif isinstance(each, theirs.BinaryInput) and kind is theirs.BinaryType.IMAGE:
             media = getattr(each.media_type, "value", each.media_type)
-            made.append(_shared.image(f"data:{media};base64,{base64.b64encode(each.data).decode()}"))
+            made.append(ImagePart(each.data, media_type=media or None))
         elif isinstance(each, theirs.UrlInput) and kind is theirs.BinaryType.IMAGE:
-            made.append(_shared.image(each.url))
+            made.append(ImagePart.at(each.url))
         else:
             raise ModelError(
                 f"unsupported input {type(each).__name__}", hint="only text, data and images are supported"

@@ -13,6 +13,7 @@ from toolgrammar.core.conversation import (
     Event,
     FinishReason,
     Generation,
+    ImagePart,
     Message,
     Part,
     ReasoningDelta,
@@ -152,7 +153,7 @@ def _part(content: Content) -> Part | None:
         return None
     if not (content.media_type or "").startswith("image/"):
         raise ModelError(f"unsupported content {content.media_type}", hint="only text and images are supported")
-    return _shared.image(content.uri)
+    return ImagePart.at(content.uri)
 
 
 def contents_of(generation: Generation) -> list[Content]:

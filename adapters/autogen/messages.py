@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from toolgrammar.core.conversation import FinishReason, Message, Part, TextPart, ToolCall
+from toolgrammar.core.conversation import FinishReason, ImagePart, Message, Part, TextPart, ToolCall
 from toolgrammar.core.errors import LimitError, ModelError, SchemaError, ToolGrammarError
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.tools import ToolSet
@@ -158,7 +158,7 @@ def _to_messages(message: LLMMessage) -> list[Message]:
 def _part(part: str | Image) -> Part:
     if isinstance(part, str):
         return TextPart(part)
-    return _shared.image(part.data_uri)
+    return ImagePart.at(part.data_uri)
 
 
 def function_call(call: ToolCall) -> FunctionCall:

@@ -13,6 +13,7 @@ from toolgrammar.core.conversation import (
     Event,
     FinishReason,
     Generation,
+    ImagePart,
     Message,
     Part,
     ReasoningDelta,
@@ -211,9 +212,9 @@ def _user(content: Any) -> Message:
         elif isinstance(item, parts.TextContent):
             made.append(OurText(item.content))
         elif isinstance(item, parts.ImageUrl):
-            made.append(_shared.image(item.url))
+            made.append(ImagePart.at(item.url))
         elif isinstance(item, parts.BinaryContent) and item.is_image:
-            made.append(_shared.image(item.data_uri))
+            made.append(ImagePart.at(item.data_uri))
         elif not isinstance(item, parts.CachePoint):
             kind = getattr(item, "media_type", None) or type(item).__name__
             raise ModelError(f"unsupported content {kind}", hint="only text and images are supported")

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
         ValueMass as ValueMass,
     )
     from .message_dicts import (
-        image as image,
         message_of as message_of,
         parts_of as parts_of,
         past_call as past_call,
@@ -66,7 +65,7 @@ if not TYPE_CHECKING:
                 "ArgumentsDelta CallEnd CallStart CallSureness ChoiceMade Event Finish FinishReason Generation "
                 "MessageBuilder ReasoningDelta TextDelta TokenWritten Usage ValueMass"
             ),
-            "message_dicts": "image message_of parts_of past_call role_of",
+            "message_dicts": "message_of parts_of past_call role_of",
             "messages": ("Fault ImagePart Message Part ReasoningBlock Role TextPart ToolCall as_shown new_call_id"),
             "reasoning": "ReasoningMarkers ReasoningSplitter",
             "trace": "ForbiddenToken Trace TracedToken",

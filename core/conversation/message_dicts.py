@@ -6,7 +6,6 @@ API and LangChain write, and Ollama's images.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -75,7 +74,7 @@ def _with_images(content: str | tuple[Part, ...], images: Any) -> str | tuple[Pa
         raise ModelError(
             f"images of a message is {type(images).__name__}", hint="give a list of files, as bytes or in Base64"
         )
-    made = [ImagePart(one if isinstance(one, bytes) else _decoded(one)) for one in images]
+    made = [ImagePart(one) if isinstance(one, bytes) else ImagePart.from_base64(one) for one in images]
     return (*made, *((TextPart(content),) if isinstance(content, str) else content))
 
 
@@ -165,38 +164,17 @@ def _block_parts(block: Any) -> list[Part]:
         return [TextPart(_text(block, "text") or "")]
     if kind in ("image_url", "input_image"):
         address = block.get("image_url")
-        return [image(address.get("url") if isinstance(address, Mapping) else address)]
+        return [ImagePart.at(address.get("url") if isinstance(address, Mapping) else address)]
     if kind == "image" and "image" in block:  # as transformers has it; a text is an address, never a file
         given = block["image"]
-        return [image(given) if isinstance(given, str) else ImagePart.of(given)]
+        return [ImagePart.at(given) if isinstance(given, str) else ImagePart.of(given)]
     if kind == "image":
         source = block.get("source", block)
         source = source if isinstance(source, Mapping) else {}
         data = source.get("base64") or source.get("data")
         media_type = source.get("mime_type") or source.get("media_type")
-        return [ImagePart(data=_decoded(data), media_type=media_type) if data else image(source.get("url"))]
+        return [ImagePart.from_base64(data, media_type) if data else ImagePart.at(source.get("url"))]
     if kind == "tool_result":
         inner = parts_of(block.get("content"))
         return [TextPart(inner)] if isinstance(inner, str) else list(inner)
     raise ModelError(f"unsupported content of type {kind!r}", hint="only text and images are supported")
-
-
-def image(url: Any) -> ImagePart:
-    """Return an image by its address; a ``data:`` address holds the image itself.
-
-    Raises:
-        ModelError: it is no text, or a ``data:`` address is not in Base64.
-    """
-    if not url or not isinstance(url, str):
-        raise ModelError(f"the address of an image is {url!r}", hint="give https://... or data:image/png;base64,...")
-    if url.startswith("data:"):
-        head, _, data = url.partition(",")
-        return ImagePart(data=_decoded(data), media_type=head.removeprefix("data:").split(";")[0] or None)
-    return ImagePart(url=url)
-
-
-def _decoded(data: Any) -> bytes:
-    try:
-        return base64.b64decode(data)
-    except (ValueError, TypeError):
-        raise ModelError("the data of an image are not in Base64", hint="encode the file: base64.b64encode") from None

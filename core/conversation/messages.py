@@ -5,6 +5,7 @@ A conversation is a sequence of `Message`. All values are immutable. `as_shown` 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import secrets
@@ -72,6 +73,35 @@ class ImagePart:
                 raise ModelError(f"an image cannot be written as PNG: {error}", hint="convert it to RGB") from error
             return cls(file.getvalue(), media_type="image/png")
         raise ModelError(f"an image is {source!r}", hint="give a path, bytes, or an image of Pillow")
+
+    @classmethod
+    def at(cls, address: Any) -> ImagePart:
+        """Return the image at an address; an address ``data:image/png;base64,...`` has the image itself.
+
+        Raises:
+            ModelError: the address is no text, or its data are not in Base64.
+        """
+        if not address or not isinstance(address, str):
+            hint = "give https://... or data:image/png;base64,..."
+            raise ModelError(f"the address of an image is {address!r}", hint=hint)
+        if not address.startswith("data:"):
+            return cls(url=address)
+        head, _, data = address.partition(",")
+        return cls.from_base64(data, head.removeprefix("data:").split(";")[0] or None)
+
+    @classmethod
+    def from_base64(cls, data: Any, media_type: str | None = None) -> ImagePart:
+        """Return the image of a file in Base64.
+
+        Raises:
+            ModelError: the data are not in Base64.
+        """
+        try:
+            return cls(base64.b64decode(data), media_type=media_type)
+        except (ValueError, TypeError):
+            raise ModelError(
+                "the data of an image are not in Base64", hint="encode the file: base64.b64encode"
+            ) from None
 
     @classmethod
     def pages(cls, source: Any, *, dpi: float = 150) -> list[ImagePart]:

@@ -367,7 +367,7 @@ def _part(block: Fields) -> Part:
 def _image(source: Fields) -> ImagePart:
     if source.kind == "url":
         with at_field(source.path("url")):
-            return _shared.image(source["url"])
+            return ImagePart.at(source["url"])
     return parts.base64_image(source, "data", source["data"], source["media_type"])
 
 
