@@ -1,7 +1,9 @@
 """Fixed texts that a longest-match lexer would divide wrongly: they have to be written as single characters.
 
-llguidance runs all possible terminals in parallel, continues while one of them can, and never backtracks. So a terminal
-is divided wrongly if the character after its end also continues another terminal.
+A *terminal* is a fixed text, one character of a set, or a control token. llguidance runs all possible terminals in
+parallel, continues while one of them can, and never backtracks. So a terminal is divided wrongly if the character after
+its end also continues another terminal: in ``"a" "b" | "ab" "c"``, the text ``ab`` is read as ``"ab"``, and refused
+because there is no ``c``.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from ..text_grammars.expressions import (
     Chars,
@@ -27,16 +29,27 @@ from ..unicode.charset import CharSet
 #: Maximum number of sets of terminals that may come next together and are looked at.
 MAX_SETS = 300
 
-#: Nullable, and the numbers of the terminals with which texts begin and end, as bits.
-_Shape = tuple[bool, int, int]
+
+class _Shape(NamedTuple):
+    """What follows of an expression for its neighbours (the functions of Glushkov's construction).
+
+    Attributes:
+        nullable: it has the empty text.
+        first: the set of terminals with which its texts begin.
+        last: the set of terminals with which its texts end.
+    """
+
+    nullable: bool
+    first: int
+    last: int
 
 
 def ambiguous_literals(rules: Mapping[str, Expression], root: str) -> set[str]:
-    """Return the fixed texts that are to be written out in characters, so that every cut is the only one.
+    """Return the fixed texts that are to be written as single characters, so that each text is divided in one way.
 
-    Those are all of them, where more than `MAX_SETS` sets of terminals may come next together.
+    Where more than `MAX_SETS` sets of terminals may come next together, return all fixed texts.
     """
-    split: set[str] = set()
+    split: set[str] = set()  # a text in characters has new terminals, which other texts may continue
     while more := _Lexing(rules, root, split).conflicts():
         split |= more
     return split
@@ -53,17 +66,18 @@ class _Lexing:
         self._split = split
         self._terminals: list[str | CharSet | None] = []  # None: a control token
         numbered = {name: self._numbered(body) for name, body in rules.items()}
-        self._shapes: dict[str, _Shape] = dict.fromkeys(rules, (False, 0, 0))
-        self._settle(numbered)
-        self._root = self._shapes[root][1]
+        self._shapes: dict[str, _Shape] = dict.fromkeys(rules, _NO_TEXT)
+        self._find_shapes(numbered)
+        self._root = self._shapes[root].first
         self._follow = [0] * len(self._terminals)
         for part in numbered.values():
             self._link_within(part)
         sets = [each if isinstance(each, CharSet) else CharSet.of((each or "")[:1]) for each in self._terminals]
         self._bounds = sorted({bound for each in sets for low, high in each.ranges for bound in (low, high + 1)})
-        places = {bound: index for index, bound in enumerate(self._bounds)}
-        self._begins = [sum((1 << places[high + 1]) - (1 << places[low]) for low, high in each.ranges) for each in sets]
-        self._first_of: dict[int, int] = {}
+        bit_of = {bound: 1 << index for index, bound in enumerate(self._bounds)}
+        # The difference of two bits has all bits between them: the intervals from low to high.
+        self._first_chars = [sum(bit_of[high + 1] - bit_of[low] for low, high in each.ranges) for each in sets]
+        self._first_chars_of_sets: dict[int, int] = {}
 
     def _numbered(self, expression: Expression) -> _Part:
         """Return an expression in which each terminal has a number."""
@@ -88,8 +102,8 @@ class _Lexing:
         self._terminals.append(terminal)
         return _Part("terminal", [], bit=1 << len(self._terminals) - 1)
 
-    def _settle(self, numbered: Mapping[str, _Part]) -> None:
-        """Find the shape of each rule, the least that agrees with those of the rules that it refers to."""
+    def _find_shapes(self, numbered: Mapping[str, _Part]) -> None:
+        """Find the shape of each rule, a least fixed point: all begin without a text, and grow until none changes."""
         edges = {name: list(dict.fromkeys(part.rules())) for name, part in numbered.items()}
         users: dict[str, list[str]] = {name: [] for name in numbered}
         for name, used in edges.items():
@@ -109,14 +123,14 @@ class _Lexing:
     def _shape(self, part: _Part) -> _Shape:
         """Return the shape of a part. A reference has the shape of its rule so far."""
         if part.kind == "terminal":
-            return False, part.bit, part.bit
+            return _Shape(False, part.bit, part.bit)
         if part.kind == "rule":
             return self._shapes[part.name]
         if part.kind == "repeat":
             nullable, first, last = self._shape(part.items[0])
-            return nullable or part.is_optional, first, last
+            return _Shape(nullable or part.is_optional, first, last)
         shapes = map(self._shape, part.items)
-        return _either(shapes) if part.kind == "choice" else _joined(shapes)
+        return _shape_of_choice(shapes) if part.kind == "choice" else _shape_of_sequence(shapes)
 
     def _link_within(self, part: _Part) -> _Shape:
         """Record which terminals may follow which (as in Glushkov's construction). Return the shape of the part."""
@@ -124,95 +138,101 @@ class _Lexing:
             return self._shape(part)
         shapes = [self._link_within(item) for item in part.items]
         if part.kind == "choice":
-            return _either(shapes)
+            return _shape_of_choice(shapes)
         if part.kind == "repeat":
             ((nullable, first, last),) = shapes
             if part.is_loop:
                 self._link(last, first)
-            return nullable or part.is_optional, first, last
-        ends = 0
+            return _Shape(nullable or part.is_optional, first, last)
+        before = 0  # the terminals that may come directly before the next item
         for nullable, first, last in shapes:
-            self._link(ends, first)
-            ends = last | (ends if nullable else 0)
-        return _joined(shapes)
+            self._link(before, first)
+            before = last | (before if nullable else 0)
+        return _shape_of_sequence(shapes)
 
-    def _link(self, ends: int, begins: int) -> None:
-        for number in _members(ends):
-            self._follow[number] |= begins
+    def _link(self, before: int, after: int) -> None:
+        """Record that each terminal of a set may be followed by each one of another set."""
+        for number in _members(before):
+            self._follow[number] |= after
 
-    def _may_begin(self, numbers: int, char: str) -> bool:
-        """Return True if one of some terminals begins with a character."""
-        first = self._first_of.get(numbers)
-        if first is None:
-            first = 0
-            for number in _members(numbers):
-                first |= self._begins[number]
-            self._first_of[numbers] = first
-        return self._has(first, char)
+    def _may_begin(self, terminals: int, char: str) -> bool:
+        """Return True if a terminal of a set begins with a character."""
+        chars = self._first_chars_of_sets.get(terminals)
+        if chars is None:
+            chars = 0
+            for number in _members(terminals):
+                chars |= self._first_chars[number]
+            self._first_chars_of_sets[terminals] = chars
+        return self._has(chars, char)
 
     def _has(self, chars: int, char: str) -> bool:
-        place = bisect_right(self._bounds, ord(char)) - 1
-        return place >= 0 and bool(chars >> place & 1)
+        """Return True if a set of characters has this one."""
+        interval = bisect_right(self._bounds, ord(char)) - 1
+        return interval >= 0 and bool(chars >> interval & 1)
 
-    def _possible_sets(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield each set of terminals that may come next at one position: their numbers, and for each of them, as bits,
-        the terminals that may follow it or a terminal like it (`_alike`)."""
+    def _possible_sets(self) -> Iterator[dict[int, int]]:
+        """Yield each set of terminals that may come next at one position: a dict from the number of each to the set of
+        terminals that may follow.
+
+        The lexer does not know which of several terminals with the same text it has read. So what may follow one
+        terminal is what may follow any terminal of its group (`_groups`).
+        """
         pending = [self._root]
         seen = set(pending)
         while pending:
-            members = _members(pending.pop())
-            follows: dict[int, int] = {}
-            for group in self._alike(members):
-                joint = 0
+            followers: dict[int, int] = {}
+            for group in self._groups(_members(pending.pop())):
+                after = 0
                 for number in group:
-                    joint |= self._follow[number]
-                follows |= dict.fromkeys(group, joint)
-                if joint and joint not in seen:
-                    seen.add(joint)
-                    pending.append(joint)
-            yield members, [follows[number] for number in members]
+                    after |= self._follow[number]
+                followers |= dict.fromkeys(group, after)
+                if after and after not in seen:
+                    seen.add(after)
+                    pending.append(after)
+            yield followers
 
-    def _alike(self, members: list[int]) -> list[list[int]]:
-        """Return terminals in groups. Two are alike if they have a text in common, because after it the lexer is at the
-        end of both, or if both are like a third one."""
+    def _groups(self, members: list[int]) -> list[list[int]]:
+        """Return terminals in groups: two with a text in common are in one group, so groups have no common text."""
         equal: dict[str | None, list[int]] = {}  # control tokens, and texts of several characters
-        overlapping: list[tuple[int, list[int]]] = []  # those of one character, with the characters of each group
+        overlapping: list[tuple[int, list[int]]] = []  # groups of one character, each with its set of characters
         for number in members:
             terminal = self._terminals[number]
             if terminal is None or _is_long(terminal):
                 equal.setdefault(terminal, []).append(number)
                 continue
-            chars, group, others = self._begins[number], [number], []
+            # Merge the groups that have a character of this terminal.
+            chars, group, separate = self._first_chars[number], [number], []
             for other_chars, other_group in overlapping:
-                if other_chars & self._begins[number]:
+                if other_chars & self._first_chars[number]:
                     chars |= other_chars
                     group += other_group
                 else:
-                    others.append((other_chars, other_group))
-            overlapping = [*others, (chars, group)]
+                    separate.append((other_chars, other_group))
+            overlapping = [*separate, (chars, group)]
         return [*equal.values(), *(group for _, group in overlapping)]
 
     def conflicts(self) -> set[str]:
         """Return fixed texts that continue another terminal where it may end: ``"ab"`` beside the terminal ``"a"``, if
         that may be followed by a terminal that begins with ``b``."""
         found: set[str] = set()
-        for count, (members, follows) in enumerate(self._possible_sets()):
+        for count, followers in enumerate(self._possible_sets()):
             if count > MAX_SETS:
                 return {text for text in self._terminals if _is_long(text)}
-            texts = {text for number in members if _is_long(text := self._terminals[number])}
-            if not texts or len(members) < 2:
+            texts = {text for number in followers if _is_long(text := self._terminals[number])}
+            if not texts or len(followers) < 2:
                 continue
-            for number, follow in zip(members, follows, strict=True):
+            for number, after in followers.items():
                 terminal = self._terminals[number]
-                if terminal is None or not follow:
+                if terminal is None or not after:
                     continue
                 for text in texts - found:
                     if isinstance(terminal, str):
                         size = len(terminal)
-                        is_begun = size < len(text) and text.startswith(terminal)
+                        text_continues = size < len(text) and text.startswith(terminal)
                     else:
-                        size, is_begun = 1, self._has(self._begins[number], text[0])
-                    if is_begun and self._may_begin(follow, text[size]):
+                        size = 1
+                        text_continues = self._has(self._first_chars[number], text[0])
+                    if text_continues and self._may_begin(after, text[size]):
                         found.add(text)
         return found
 
@@ -250,7 +270,7 @@ def _is_long(terminal: str | CharSet | None) -> TypeGuard[str]:
 
 
 def _members(numbers: int) -> list[int]:
-    """Return the numbers of the bits of a set."""
+    """Return the numbers in a set: ``0b1010`` -> ``[1, 3]``."""
     found = []
     while numbers:
         lowest = numbers & -numbers  # the lowest bit alone
@@ -259,19 +279,21 @@ def _members(numbers: int) -> list[int]:
     return found
 
 
-def _either(shapes: Iterable[_Shape]) -> _Shape:
-    """Return the shape of a choice."""
-    nullable, first, last = False, 0, 0
+#: The shape of an expression without a text, not even the empty one.
+_NO_TEXT = _Shape(False, 0, 0)
+
+
+def _shape_of_choice(shapes: Iterable[_Shape]) -> _Shape:
+    nullable, first, last = _NO_TEXT
     for shape in shapes:
-        nullable, first, last = nullable or shape[0], first | shape[1], last | shape[2]
-    return nullable, first, last
+        nullable, first, last = nullable or shape.nullable, first | shape.first, last | shape.last
+    return _Shape(nullable, first, last)
 
 
-def _joined(shapes: Iterable[_Shape]) -> _Shape:
-    """Return the shape of a sequence."""
+def _shape_of_sequence(shapes: Iterable[_Shape]) -> _Shape:
     nullable, first, last = True, 0, 0
     for shape in shapes:
-        first |= shape[1] if nullable else 0
-        last = shape[2] | (last if shape[0] else 0)
-        nullable = nullable and shape[0]
-    return nullable, first, last
+        first |= shape.first if nullable else 0
+        last = shape.last | (last if shape.nullable else 0)
+        nullable = nullable and shape.nullable
+    return _Shape(nullable, first, last)

@@ -112,8 +112,9 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
     reader.rules["root"] = reader.node(root)
     while reader.pending:
         name, lazy = reader.pending.pop()
-        apart = nodes.known.get(("apart", lazy))  # of a union of objects (`ObjectUnions`)
-        reader.rules[name] = reader.node(nodes.expand(lazy) if apart is None else apart)
+        # A union of objects has two forms (`core/schema/lower/object_unions.py`); "apart" has fewer states in all.
+        body = nodes.known.get(("apart", lazy))
+        reader.rules[name] = reader.node(nodes.expand(lazy) if body is None else body)
         if len(reader.rules) > MAX_RULES:
             raise LimitError(f"the grammar has more than {MAX_RULES:,} rules", hint="export its parts one by one")
     rules = {name: factored(body) for name, body in shared(inlined(reader.rules, "root")).items()}
@@ -121,8 +122,11 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
 
 
 def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
-    """Return the rules that a root needs; those that are used once, or short, are written where they are used."""
-    uses: dict[str, int] = {root: 2}  # so that the root stays a rule
+    """Return the rules that a root needs, in which the bodies of rules that are short or used once replace their names.
+
+    A rule stays if its body would be nested more deeply than `MAX_DEPTH`, or refers to itself.
+    """
+    uses: dict[str, int] = {root: 2}  # more than once, so that the root stays a rule
     edges: dict[str, list[str]] = {}
     pending = [root]
     while pending:
@@ -132,14 +136,14 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
             if used not in uses:
                 pending.append(used)
             uses[used] = uses.get(used, 0) + 1
-    done: dict[str, tuple[Expression, int]] = {}
-    opened: set[str] = set()  # those that are being rewritten
+    done: dict[str, tuple[Expression, int]] = {}  # rewritten bodies, with their depths
+    in_progress: set[str] = set()  # rules whose bodies are being rewritten: their own names stay
 
     def is_inline(name: str) -> bool:
         is_short = name != root and (isinstance(rules[name], (Literal, Chars)) or rules[name] == EMPTY_TEXT)
-        return (uses[name] == 1 or is_short) and name not in opened
+        return (uses[name] == 1 or is_short) and name not in in_progress
 
-    known: dict[int, tuple[Expression, int]] = {}  # by identity: the same part occurs in many
+    known: dict[int, tuple[Expression, int]] = {}  # by identity: bodies have parts in common
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
         """Return an expression with small rules written in place of their names, and its depth."""
@@ -168,82 +172,95 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
     def finished(name: str) -> tuple[Expression, int]:
         """Return the rewritten body of a rule, and its depth."""
         if name not in done:
-            opened.add(name)
+            in_progress.add(name)
             done[name] = rewritten(rules[name])
-            opened.discard(name)
+            in_progress.discard(name)
         return done[name]
 
     # Rules are finished after those that they use, so that the recursion is shallow.
     for name in inner_first(edges, (root,)):
         finished(name)
-    kept: dict[str, Expression] = {}
+    still_used: dict[str, Expression] = {}
     pending = [root]
     while pending:
         name = pending.pop()
-        if name not in kept:
-            kept[name] = done[name][0]
-            pending += [part.name for part in walk(kept[name]) if isinstance(part, Reference)]
-    return kept
+        if name not in still_used:
+            still_used[name], _ = done[name]
+            pending += [part.name for part in walk(still_used[name]) if isinstance(part, Reference)]
+    return still_used
+
+
+@dataclass(slots=True)
+class _Part:
+    """An expression that occurs in rules, in at least one place.
+
+    Attributes:
+        expression: the expression.
+        inner: the numbers of its own parts.
+        weight: the number of characters and sets in it.
+        uses: the number of parts and rules that have it.
+    """
+
+    expression: Expression
+    inner: tuple[int, ...]
+    weight: int
+    uses: int = 0
 
 
 def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
     """Return the rules with parts that occur more than once as rules of their own: ``a ::= "x" (b c) "y" (b c)`` ->
     ``a ::= "x" s1 "y" s1`` and ``s1 ::= b c``."""
-    # By number, where equal expressions have one number:
-    parts: list[tuple[Expression, tuple[int, ...]]] = []  # the expression, and the numbers of its own parts
-    weights: list[int] = []  # characters and sets in it
-    uses: list[int] = []
-    numbers: dict[object, int] = {}
-    known: dict[int, int] = {}  # by identity: inlined rules are the same object wherever they stand
+    parts: list[_Part] = []  # by number
+    numbers: dict[object, int] = {}  # by a key that is equal for equal expressions
+    known: dict[int, int] = {}  # numbers by identity: inlined rules are the same object wherever they stand
 
     def number(expression: Expression) -> int:
-        """Return the number of an expression: equal expressions have one. Counts their uses and sizes on the way."""
+        """Return the number of an expression, the same for equal ones; append new ones to ``parts``, and count uses."""
         found = known.get(id(expression))
         if found is not None:
             return found
         inner = tuple([number(item) for item in children(expression)])
         bounds = (expression.least, expression.most) if isinstance(expression, Repeat) else ()
+        # The numbers of the parts are compared, not the parts, which may be deep.
         key = (type(expression), inner, bounds) if inner else expression
         found = numbers.get(key)
         if found is None:
             found = numbers[key] = len(parts)
-            parts.append((expression, inner))
-            own = len(expression.text) if isinstance(expression, Literal) else 1
-            weights.append(sum(weights[item] for item in inner) if inner else own)
-            uses.append(0)
+            weight = len(expression.text) if isinstance(expression, Literal) else 1
+            parts.append(_Part(expression, inner, sum(parts[item].weight for item in inner) if inner else weight))
             for item in inner:
-                uses[item] += 1
+                parts[item].uses += 1
         known[id(expression)] = found
         return found
 
     roots = {name: number(expression) for name, expression in rules.items()}
     for root in roots.values():
-        uses[root] += 1
+        parts[root].uses += 1
     names = dict(zip(roots.values(), roots, strict=False))  # a part that is a whole rule is that rule
     made: dict[str, Expression] = {}
     done: dict[int, Expression] = {}
 
-    def reference(part: int) -> Expression:
-        """Return a numbered expression, or the reference to its rule if it is shared."""
-        _, inner = parts[part]
-        if not inner or uses[part] == 1 or weights[part] < MIN_SHARED:
-            return rebuilt(part)
-        if part not in names:
-            names[part] = f"s{len(names)}"
-            made[names[part]] = rebuilt(part)
-        return Reference(names[part])
+    def reference(number: int) -> Expression:
+        """Return an expression by its number, or the reference to its rule if it is shared."""
+        part = parts[number]
+        if not part.inner or part.uses == 1 or part.weight < MIN_SHARED:
+            return rebuilt(number)
+        if number not in names:
+            names[number] = f"s{len(names)}"
+            made[names[number]] = rebuilt(number)
+        return Reference(names[number])
 
-    def rebuilt(part: int) -> Expression:
-        """Return a numbered expression in which shared parts are references to rules."""
-        if part not in done:
-            expression, inner = parts[part]
-            items = tuple([reference(item) for item in inner])
+    def rebuilt(number: int) -> Expression:
+        """Return an expression by its number, in which shared parts are references to rules."""
+        if number not in done:
+            expression = parts[number].expression
+            items = tuple([reference(item) for item in parts[number].inner])
             if isinstance(expression, (Sequence, Choice)):
                 expression = type(expression)(items)
             elif isinstance(expression, Repeat):
                 expression = Repeat(items[0], expression.least, expression.most)
-            done[part] = expression
-        return done[part]
+            done[number] = expression
+        return done[number]
 
     for name, root in roots.items():
         made[name] = rebuilt(root) if names[root] == name else Reference(names[root])
@@ -264,7 +281,10 @@ def factored(expression: Expression) -> Expression:
 
 
 def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, ...]:
-    """Return alternatives of which no two begin with the same character of a fixed text, if there are many."""
+    """Return alternatives of which no two begin with the same character of a fixed text, if there are many.
+
+    ``"cat" x | "car"`` -> ``"ca" ("t" x | "r")``. The rest of a group is factored again, to ``levels`` in all.
+    """
     if len(items) <= MANY_ALTERNATIVES or not levels:
         return items
     groups: dict[str, list[tuple[str, tuple[Expression, ...]]]] = {}
@@ -277,7 +297,7 @@ def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, .
             others.append(item)
     found: list[Expression] = []
     for group in groups.values():
-        # Of all texts, the first and the last in order have the least in common.
+        # What the first and the last text in order have in common, all texts between them have too.
         low, high = min(text for text, _ in group), max(text for text, _ in group)
         size = next((at for at, (one, other) in enumerate(zip(low, high, strict=False)) if one != other), len(low))
         tails = [sequence(*([Literal(text[size:])] if text[size:] else []), *rest) for text, rest in group]
@@ -286,12 +306,12 @@ def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, .
 
 
 def _joined(*items: Expression) -> Expression:
-    """Return a sequence in which neighbouring fixed characters are one text."""
+    """Return a sequence in which neighbouring fixed texts and single characters are one text."""
     joined: list[Expression] = []
     whole = sequence(*items)
     for item in whole.items if isinstance(whole, Sequence) else (whole,):
-        if isinstance(item, Chars) and len(item.charset.ranges) == 1 and len({*item.charset.ranges[0]}) == 1:
-            item = Literal(chr(item.charset.ranges[0][0]))
+        if isinstance(item, Chars) and item.charset.size == 1:
+            item = Literal(chr(item.charset.first))
         if joined and isinstance(item, Literal) and isinstance(joined[-1], Literal):
             item = Literal(joined.pop().text + item.text)  # type: ignore[union-attr]
         joined.append(item)
@@ -299,12 +319,16 @@ def _joined(*items: Expression) -> Expression:
 
 
 class _Exporter:
-    """Expressions of nodes and terms, and the rules that they refer to."""
+    """Expressions of nodes and terms, and the rules that they refer to.
+
+    Rules are named by their first letter: ``r`` of lazy nodes, ``t`` of the strings of a term, ``a`` and ``s`` of a
+    state of an automaton (``a0s1``), ``char`` of any character in a JSON string.
+    """
 
     def __init__(self, nodes: Nodes) -> None:
         self.rules: dict[str, Expression] = {}
-        self.pending: list[tuple[str, int]] = []
-        self.unsaid: dict[str, None] = {}
+        self.pending: list[tuple[str, int]] = []  # names of rules that are still to be read, and their lazy nodes
+        self.unsaid: dict[str, None] = {}  # an ordered set
         self._nodes = nodes
         self._terms = nodes.terms
         self._names: dict[int, str] = {}
@@ -452,18 +476,17 @@ class _Exporter:
     def _automaton(self, term: int, is_json: bool) -> Expression:
         """Return the rule of the first state of a term's automaton."""
         terms = self._terms
-        numbers: dict[int, int] = {term: 0}
-        arcs: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by state: the ranges of characters to each target
+        numbers: dict[int, int] = {term: 0}  # of states; a state is a term, a derivative of the first
+        moves: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by state: the ranges of characters to each next state
         pending = [term]
         while pending:
             state = pending.pop()
-            targets = arcs[state] = {}
+            ranges_to = moves[state] = {}
             starts, followers = terms.segments(state)
-            for index, target in enumerate(followers):
-                end = starts[index + 1] if index + 1 < len(starts) else END
+            for start, end, target in zip(starts, [*starts[1:], END], followers, strict=True):
                 if not terms.is_empty(target):
-                    targets.setdefault(target, []).append((starts[index], end - 1))
-            for target in targets:
+                    ranges_to.setdefault(target, []).append((start, end - 1))
+            for target in ranges_to:
                 if target not in numbers:
                     numbers[target] = len(numbers)
                     pending.append(target)
@@ -471,28 +494,32 @@ class _Exporter:
                 return self._widened(term, is_json)
         prefix = f"a{len(self.rules)}s"
         rules: dict[str, Expression] = {}
-        for state, targets in arcs.items():
-            ways = [
+        for state, ranges_to in moves.items():
+            alternatives = [
                 sequence(self._leaf(charset, is_json), Reference(f"{prefix}{numbers[target]}"))
-                for target, ranges in targets.items()
-                if (charset := CharSet(ranges))
+                for target, ranges in ranges_to.items()
+                if (charset := CharSet(ranges))  # without surrogates, so it may be empty
             ]
-            rules[f"{prefix}{numbers[state]}"] = choice(*ways, *([EMPTY_TEXT] if terms.nullable(state) else []))
+            if terms.nullable(state):
+                alternatives.append(EMPTY_TEXT)
+            rules[f"{prefix}{numbers[state]}"] = choice(*alternatives)
         self.rules |= rules
         return Reference(f"{prefix}0")
 
     def _widened(self, term: int, is_json: bool) -> Expression:
         """Return an intersection that has too many states without some of its parts.
 
-        Bounds on the length are left out first; without any, the parts that are not regular as they stand; without
-        any, all but the first. So the parts become fewer each time.
+        Leave out bounds on the length. If there are none, leave out intersections and complements. If there are none of
+        these either, keep the first part only. The result may have too many states again, and is widened again.
         """
         terms = self._terms
         kind, args = terms.shape(term)
-        parts = [part for part in args if not self._is_length(part)] if kind == AND else []
-        if kind == AND and len(parts) in (0, len(args)):
-            regular = [part for part in args if terms.known(part) & REGULAR]
-            parts = regular if len(regular) < len(args) else regular[:1]
+        parts: list[int] = []
+        if kind == AND:
+            parts = [part for part in args if not self._is_length(part)]
+            if len(parts) in (0, len(args)):  # only bounds, or none
+                regular = [part for part in args if terms.known(part) & REGULAR]
+                parts = regular if len(regular) < len(args) else regular[:1]
         if not parts:
             raise LimitError(
                 f"a regular language of the grammar has more than {MAX_STATES:,} states",
@@ -502,7 +529,7 @@ class _Exporter:
         return self._term(terms.and_(parts), is_json)
 
     def _is_length(self, term: int) -> bool:
-        """Return True for a number of any characters."""
+        """Return True for a bound on the length: a repetition of any character."""
         kind, args = self._terms.shape(term)
         if kind != TERM_REPEAT:
             return False

@@ -51,43 +51,41 @@ class Exported:
         return self.text
 
 
+#: Where an expression stands, in the order of binding: an expression that binds weaker is grouped there.
+_WHOLE, _ALTERNATIVE, _ITEM, _REPEATED = range(4)
+
+
 class _Writer(ABC):
-    """Writer of expressions; alternatives bind weakest, repetitions strongest."""
+    """Writer of expressions; alternatives bind weakest, then sequences, then repetitions."""
 
     def __init__(self, exported: ExportedRules, tokens: Mapping[str, int]) -> None:
         self.unsaid: dict[str, None] = dict.fromkeys(exported.unsaid)
         self._tokens = tokens
         self._exported = exported
-        order = sorted(exported.rules, key=lambda name: name != exported.root)
+        order = sorted(exported.rules, key=lambda name: name != exported.root)  # the root first
         self._names = {name: exported.root if name == exported.root else f"r{n}" for n, name in enumerate(order)}
 
-    def expression(self, expression: Expression, strength: int = 0) -> str:
-        """Return the text of an expression.
-
-        Args:
-            expression: the expression.
-            strength: in brackets, unless it is one of alternatives (0), of a sequence (1), or repeated (2).
-        """
+    def expression(self, expression: Expression, place: int = _WHOLE) -> str:
+        """Return the text of an expression at a place, such as `_ITEM` of a sequence, in brackets if it needs them."""
         if isinstance(expression, Choice):
             empty = [item for item in expression.items if item == EMPTY_TEXT]
             others = [item for item in expression.items if item != EMPTY_TEXT]
             if empty and len(others) == 1:
-                return self.expression(Repeat(others[0], 0, 1), strength)
-            written = self.between.join(self.expression(item, 1) for item in (*others, *empty))
-            return self.group(written) if strength > 0 else written
+                return self.expression(Repeat(others[0], 0, 1), place)
+            written = self.between.join(self.expression(item, _ALTERNATIVE) for item in (*others, *empty))
+            return self.group(written) if place > _WHOLE else written
         if isinstance(expression, Sequence):
             if not expression.items:
                 return self.empty
-            written = self.space.join(self.expression(item, 2) for item in expression.items)
-            return self.group(written) if strength > 1 else written
+            written = self.space.join(self.expression(item, _ITEM) for item in expression.items)
+            return self.group(written) if place > _ALTERNATIVE else written
         if isinstance(expression, Repeat):
             return self._repeat(expression)
         if isinstance(expression, Literal):
-            return self.literal(expression.text, strength)
+            return self.literal(expression.text, place)
         if isinstance(expression, Chars):
-            ranges = expression.charset.ranges
-            if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-                return self.literal(chr(ranges[0][0]), strength)
+            if expression.charset.size == 1:
+                return self.literal(chr(expression.charset.first), place)
             return self.chars(expression.charset)
         if isinstance(expression, Control):
             return self.control(expression.name)
@@ -100,8 +98,13 @@ class _Writer(ABC):
         """Return an expression in brackets."""
         return f"({written})"
 
-    def repeated(self, written: str, most: int) -> str:
-        """Return an expression of several parts that is repeated ``most`` times; 0 or 1 if there is no maximum."""
+    def repeated(self, written: str, count: int) -> str:
+        """Return the text of what is repeated, of several parts.
+
+        Args:
+            written: the parts, without brackets.
+            count: the largest number that the repetition has: its maximum, or its minimum if it has no maximum.
+        """
         return self.group(written)
 
     def _repeat(self, expression: Repeat) -> str:
@@ -109,14 +112,15 @@ class _Writer(ABC):
         ``unsaid``."""
         least, most = expression.least, expression.most
         if (least, most) == (1, 1):
-            return self.expression(expression.item, 2)
+            return self.expression(expression.item, _ITEM)
+        count = max(least, most or 0)
         if isinstance(expression.item, (Repeat, Sequence, Choice)):
-            item = self.repeated(self.expression(expression.item, 0), max(least, most or 0))
+            item = self.repeated(self.expression(expression.item), count)
         else:
-            item = self.expression(expression.item, 3)
-        if (least, most) in ((0, None), (1, None), (0, 1)):
-            return item + {(0, None): "*", (1, None): "+", (0, 1): "?"}[least, most]
-        if self.most_repetitions is not None and max(least, most or 0) > self.most_repetitions:
+            item = self.expression(expression.item, _REPEATED)
+        if sign := {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most)):
+            return item + sign
+        if self.most_repetitions is not None and count > self.most_repetitions:
             self.unsaid[f"repetitions of more than {self.most_repetitions:,}"] = None
             least, most = min(least, self.most_repetitions), None
         if most is None:
@@ -126,8 +130,8 @@ class _Writer(ABC):
     most_repetitions: int | None = None
 
     @abstractmethod
-    def literal(self, text: str, strength: int) -> str:
-        """Return a fixed text."""
+    def literal(self, text: str, place: int) -> str:
+        """Return a fixed text that stands at a place."""
 
     @abstractmethod
     def chars(self, charset: CharSet) -> str:
@@ -156,7 +160,7 @@ def _bracketed(charset: CharSet, *, negated: bool = False) -> str:
 class _Bnf(_Writer):
     """GBNF and EBNF, which share strings and classes."""
 
-    def literal(self, text: str, strength: int) -> str:
+    def literal(self, text: str, place: int) -> str:
         """Return a string."""
         short = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
         return '"' + "".join(short.get(c) or (c if c.isprintable() else _code(c)) for c in text) + '"'
@@ -180,7 +184,7 @@ class _Bnf(_Writer):
     def control(self, name: str) -> str:
         """Return the text of a control token: that it is the token has no form."""
         self.unsaid[f"that {name!r} is a control token"] = None
-        return self.literal(name, 2)
+        return self.literal(name, _ITEM)
 
 
 class _Gbnf(_Bnf):
@@ -194,13 +198,13 @@ class _Gbnf(_Bnf):
         text = super().text()
         return text + "".join(f"{name} ::= {written}\n" for written, name in self._repeated.items())
 
-    def repeated(self, written: str, most: int) -> str:
+    def repeated(self, written: str, count: int) -> str:
         """Return the name of a rule with what is counted.
 
         llama.cpp multiplies a count by the groups and names in what is counted, and refuses a product of 2,000.
         """
-        if most < 2:
-            return super().repeated(written, most)
+        if count < 2:
+            return super().repeated(written, count)
         return self._repeated.setdefault(written, f"n{len(self._repeated)}")
 
     def control(self, name: str) -> str:
@@ -234,16 +238,16 @@ class _Regex(_Writer):
         """Return an expression in brackets that capture nothing."""
         return f"(?:{written})"
 
-    def literal(self, text: str, strength: int) -> str:
+    def literal(self, text: str, place: int) -> str:
         """Return a fixed text."""
         written = "".join(map(_in_pattern, text))
-        return self.group(written) if strength > 2 and len(text) > 1 else written
+        return self.group(written) if place == _REPEATED and len(text) > 1 else written
 
     def chars(self, charset: CharSet) -> str:
         """Return a class."""
         if charset == CharSet.full():
             return r"[\s\S]"
-        negated = bool(charset.ranges) and charset.ranges[-1][1] == 0x10FFFF  # it has the last character: most have it
+        negated = bool(charset.ranges) and charset.ranges[-1][1] == 0x10FFFF  # its complement is short, as a rule
         pieces = []
         for low, high in (charset.complement() if negated else charset).ranges:
             one = _in_pattern(chr(low))
@@ -270,12 +274,13 @@ class _Lark(_Bnf):
         return "\n".join(lines) + "\n"
 
     def _characters(self, text: str) -> str:
-        return " ".join(super(_Lark, self).literal(char, 2) for char in text)
+        """Return a text as a string for each character: ``"a" "b"``."""
+        return " ".join(super(_Lark, self).literal(char, _ITEM) for char in text)
 
-    def literal(self, text: str, strength: int) -> str:
-        """Return a string, or a rule with one for each character where the lexer would cut it elsewhere."""
+    def literal(self, text: str, place: int) -> str:
+        """Return a string, or the name of a rule with its single characters, if the lexer would divide it wrongly."""
         if text not in self._split:
-            return super().literal(text, strength)
+            return super().literal(text, place)
         return self._words.setdefault(text, f"w{len(self._words)}")
 
     def chars(self, charset: CharSet) -> str:
@@ -321,10 +326,15 @@ def written_as_regex(exported: ExportedRules) -> Exported:
 
 
 def _substituted(root: str, rules: Mapping[str, Expression]) -> Expression:
-    """Return the expression of a rule in which no rule is referred to."""
+    """Return the expression of a rule, with the bodies of rules in place of their names.
+
+    Raises:
+        GrammarError: a rule refers to itself.
+        LimitError: the pattern would be longer than `MAX_PATTERN`.
+    """
     done: dict[str, Expression] = {}
-    sizes: dict[str, int] = {}
-    opened: set[str] = set()
+    sizes: dict[str, int] = {}  # of their patterns, in characters, about
+    in_progress: set[str] = set()
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
         """Return an expression without references, and the length of its pattern in characters, about."""
@@ -341,12 +351,12 @@ def _substituted(root: str, rules: Mapping[str, Expression]) -> Expression:
 
     def finished(name: str) -> Expression:
         """Return the body of a rule without references, computed once."""
-        if name in opened:
+        if name in in_progress:
             raise _recursive()
         if name not in done:
-            opened.add(name)
+            in_progress.add(name)
             done[name], sizes[name] = rewritten(rules[name])
-            opened.discard(name)
+            in_progress.discard(name)
             if sizes[name] > MAX_PATTERN:
                 raise _too_long()
         return done[name]
@@ -355,7 +365,9 @@ def _substituted(root: str, rules: Mapping[str, Expression]) -> Expression:
 
 
 def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
-    """Return rules without right recursion between them, as of the states of automata: it is solved (Arden 1961).
+    """Return rules without right recursion, such as that of the states of automata, as Arden's rule solves it (1961).
+
+    ``X = aX | bY | c`` has the solution ``X = a* (bY | c)``, which then replaces ``X`` at the ends of the other rules.
 
     Raises:
         GrammarError: a rule refers to itself before the end of an alternative.
@@ -363,22 +375,22 @@ def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
     """
     rules = dict(exported.rules)
     edges = {name: [part.name for part in walk(body) if isinstance(part, Reference)] for name, body in rules.items()}
-    built = 0  # sizes of all solutions, counted as trees
-    for circle in circles_of(edges):
-        if any(_refers_inside(rules[name], set(circle)) for name in circle):
+    total = 0  # the sizes of all rules that were replaced: a bound on the work
+    for cycle in circles_of(edges):
+        if any(_refers_inside(rules[name], set(cycle)) for name in cycle):
             raise _recursive()
-        for name in circle:
-            # Arden's rule: X = aX | b has the solution a*b.
+        for name in cycle:
             loops, others = _split_at_end(rules[name], name)
             if loops:
                 rules[name] = sequence(Repeat(choice(*loops), 0, None), choice(*others))
-            for user in circle:
+            for user in cycle:
                 heads, others = _split_at_end(rules[user], name)
                 if user == name or not heads:
                     continue
                 size = _size(rules[name]) * len(heads) + sum(map(_size, heads)) + sum(map(_size, others))
-                built += size
-                if size > MAX_PATTERN // 10 or built > MAX_PATTERN:
+                total += size
+                # Parts of a tenth of the maximum: each has several characters in the pattern.
+                if size > MAX_PATTERN // 10 or total > MAX_PATTERN:
                     raise _too_long()
                 rules[user] = choice(*(sequence(head, rules[name]) for head in heads), *others)
     return rules
@@ -400,7 +412,7 @@ def _size(expression: Expression) -> int:
 
 
 def _refers_inside(expression: Expression, names: Set[str]) -> bool:
-    """Return True if an expression refers to one of the rules, and not only at the end of its alternatives."""
+    """Return True if an expression refers to one of the rules before the end of an alternative: ``Xa``, not ``aX``."""
     for item in expression.items if isinstance(expression, Choice) else (expression,):
         *before, last = item.items if isinstance(item, Sequence) and item.items else (item,)
         if isinstance(last, Choice):
