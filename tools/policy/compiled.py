@@ -45,15 +45,12 @@ def restricted(
     parts = [part for rule, layer in rules if (part := compiler.arguments(rule, layer)) is not True]
     if not parts:
         return tool
-    # The closed reading of the parameters is written out, since members that a condition names are not theirs. A double
-    # negation has the same values, and names no members.
+    # A condition beside the parameters would declare the members that it names, for the closed reading and for
+    # unevaluatedProperties. So the parameters are closed first, and a condition is negated twice: it allows the same
+    # values, and declares nothing.
     own = tool.parameters if is_open else _object(close_objects(tool.parameters))
     conditions = [{"not": {"not": part}} for part in parts]
     parameters = {**own, "allOf": [*own.get("allOf", ()), *conditions]}
-    if "unevaluatedProperties" in own:  # it would count the members of the conditions, too: put it apart from them
-        whole = {key: value for key, value in own.items() if key not in KEYWORDS.definitions}
-        parameters = {key: value for key, value in own.items() if key in ("type", *KEYWORDS.definitions)}
-        parameters["allOf"] = [whole, *conditions]
     if compiler.definitions:
         parameters["$defs"] = {**own.get("$defs", {}), **compiler.definitions}
     return tool.restricted(parameters)
@@ -92,7 +89,12 @@ class _Compiler:
         return self._at(rule.arguments, layer)
 
     def _at(self, rules: Mapping[tuple[str, ...], Rule], layer: Layer) -> Any:
-        """Return the schema of a value, of which some rules begin at its members."""
+        """Return the schema of a value; True: any.
+
+        Args:
+            rules: the rules of the value (of no steps) and of values in it, by the steps from here.
+            layer: the layer of the rules.
+        """
         own = self.value(rules[()], layer) if () in rules else True
         members = {
             name: self._at({steps[1:]: rule for steps, rule in rules.items() if steps[:1] == (name,)}, layer)
@@ -116,9 +118,9 @@ class _Compiler:
             return {"anyOf": options}
         # Lists and objects of allowed values are allowed, at any depth: a recursive definition.
         name = f"{self._prefix}{len(self.definitions)}"
-        self.definitions[name] = True  # so that those of its sources get other names
+        self.definitions[name] = True  # takes the name: `_source` below adds definitions of its own
         itself = {"$ref": f"#/$defs/{name}"}
-        # The names that the tool's parameters give to members are no data. An enum has one value at least.
+        # Names of members need a source too, except the names in the tool's parameters. An enum may not be empty.
         names = {"enum": sorted(declared_names(self._tool.parameters)) or [""]}
         in_parts: list[Any] = [{"type": "array", "items": itself}]
         in_parts.append(
@@ -147,13 +149,22 @@ class _Compiler:
             parts.append(schema)
         return parts[0] if len(parts) == 1 else {"allOf": parts}
 
-    def _fields(self, fields: Iterable[Field], layer: Layer, keyword: str, more: Mapping[str, Any]) -> Any:
-        marks = []
+    def _fields(self, fields: Iterable[Field], layer: Layer, keyword: str, members: Mapping[str, Any]) -> Any:
+        """Return the schema of values of some fields of results: ``{"x-seen": {"tool": ..., "field": ...}}`` for each.
+
+        Args:
+            fields: the fields, of which one suffices.
+            layer: says which fields are not trusted.
+            keyword: ``x-seen`` or ``x-copied``.
+            members: further members of the keyword's value.
+        """
+        options = []
         for field in fields:
-            mark = {**more, "tool": field.tool, "field": field.name}
-            without = untrusted(field.tool, layer, self._results)
-            marks.append(self._shared({keyword: {**mark, "without": without} if without else mark}))
-        return marks[0] if len(marks) == 1 else {"anyOf": marks}
+            value = {**members, "tool": field.tool, "field": field.name}
+            if without := untrusted(field.tool, layer, self._results):
+                value["without"] = without
+            options.append(self._shared({keyword: value}))
+        return options[0] if len(options) == 1 else {"anyOf": options}
 
     def _shared(self, schema: Any) -> Any:
         """Return a reference to a definition of a schema, one for equal schemas."""
@@ -165,27 +176,28 @@ class _Compiler:
 
 
 def declared_names(parameters: Any) -> frozenset[str]:
-    """Return the names that a schema gives to members."""
-    given = (schema.get("properties") for schema in KEYWORDS.every_schema(parameters))
-    return frozenset(name for names in given if isinstance(names, Mapping) for name in names)
+    """Return the names in the ``properties`` of a schema and of the schemas in it."""
+    every = (schema.get("properties") for schema in KEYWORDS.every_schema(parameters))
+    return frozenset(name for properties in every if isinstance(properties, Mapping) for name in properties)
 
 
 def untrusted(tool: str, layer: Layer, results: Mapping[str, Any]) -> list[str]:
-    """Return the fields of a tool's results that a layer does not trust."""
-    said = [field.name for field in layer.untrusted if field.tool == tool]
+    """Return the fields of a tool's results that are not trusted, as `Field.name`: by the layer, or by their schema
+    unless the layer trusts them."""
+    by_layer = [field.name for field in layer.untrusted if field.tool == tool]
     trusted = [field.name for field in layer.trusted if field.tool == tool]
     schema = results.get(tool)
-    found = [] if schema is None else [to_pointer(steps) or "**" for steps in _untrusted_in(schema, schema, (), 0)]
-    return [*said, *(each for each in found if not any(_is_named(each, name) for name in trusted))]
+    by_schema = [] if schema is None else [to_pointer(steps) or "**" for steps in _untrusted_in(schema, schema, (), 0)]
+    return [*by_layer, *(pointer for pointer in by_schema if not any(_is_named(pointer, name) for name in trusted))]
 
 
 def _is_named(pointer: str, name: str) -> bool:
-    """Return True if a field of a policy (``Field.name``) names the values at a pointer."""
+    """Return True if a `Field.name` names the values at a pointer: ``user.id`` those at ``/a/user/id``."""
     return name in ("**", pointer) or (name[0] != "/" and pointer.endswith("/" + name.replace(".", "/")))
 
 
 def _untrusted_in(schema: Any, root: Any, steps: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
-    """Yield the names that lead to schemas marked as not trusted."""
+    """Yield the steps to schemas marked as not trusted; an item of a list has no step, as in `Field.name`."""
     if not isinstance(schema, Mapping) or depth > 16:
         return
     if schema.get(TRUSTED) is False:
@@ -211,7 +223,14 @@ def same_value(schema: Mapping[str, Any], root: Any) -> list[Any]:
 
 
 def has_value_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -> bool:
-    """Return True if values of a schema have some value at these steps, as far as the schema says."""
+    """Return True unless the schema shows that its values have none at these steps.
+
+    Args:
+        schema: the schema.
+        root: the schema in which references are resolved.
+        steps: the steps; ``*`` is any member or item.
+        depth: the number of schemas that were entered already.
+    """
     if not steps:
         return True
     if not isinstance(schema, Mapping):
@@ -225,9 +244,9 @@ def has_value_at(schema: Any, root: Any, steps: Sequence[str], depth: int = 0) -
     if step == "*":
         below += schema.get("prefixItems", ())
         below += [schema[key] for key in ("items", "unevaluatedItems") if key in schema]
-    if not properties:  # a map; without a word of its members, they are any
+    if not properties:  # a map
         below += [schema[key] for key in ("additionalProperties", "unevaluatedProperties") if key in schema]
-        says_nothing = not below and not any(key in schema for key in (*_SAME, "$ref"))
-        if says_nothing and schema.get("type", "object") == "object":
+        describes_members = below or any(key in schema for key in (*_SAME, "$ref"))
+        if not describes_members and schema.get("type", "object") == "object":
             return True
     return any(has_value_at(inner, root, rest, depth + 1) for inner in below)

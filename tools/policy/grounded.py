@@ -1,4 +1,8 @@
-"""Nominal types: an argument of a type takes only values that a result showed under it, or ids that the user wrote."""
+"""Nominal types: an argument of a type takes only values that a result showed under it, or ids that the user wrote.
+
+If ``list_users`` returns an ``id`` of the type ``UserId``, the argument ``user: UserId`` of another tool takes only ids
+that were listed, or that the user wrote.
+"""
 
 from __future__ import annotations
 
@@ -43,21 +47,24 @@ class _Typed(NamedTuple):
     Attributes:
         name: of the type.
         steps: what leads to the value.
-        label: the name of the member that has it as a title; None: the name of the type is no title.
+        member: if the name is the title of a schema, the name of the member with this schema; else None.
     """
 
     name: str
     steps: tuple[str, ...]
-    label: str | None = None
+    member: str | None = None
 
     @property
     def is_sure(self) -> bool:
-        """False if its name may be made from that of the member, as generators of schemas make titles."""
-        return self.label is None or not _plain(self.label).endswith(_plain(self.name))
+        """False if a generator of schemas may have made the title from the name of the member: ``UserId`` of
+        ``user_id``."""
+        return self.member is None or not _plain(self.member).endswith(_plain(self.name))
 
 
 def grounded_layer(tools: Sequence[Tool], free: Sequence[str]) -> Layer:
-    """Return the layer in which arguments of types that results have come from these results, or from the user.
+    """Return the layer in which an argument takes values of results of the same type, or ids from the user.
+
+    A type counts if a result has it, and if its name is sure in at least one place.
 
     Args:
         tools: the tools.
@@ -66,18 +73,21 @@ def grounded_layer(tools: Sequence[Tool], free: Sequence[str]) -> Layer:
     results = {tool.name: list(_of_result(tool)) for tool in tools}
     arguments = {tool.name: list(_of_arguments(tool)) for tool in tools}
     sure = {typed.name for typed in chain(*results.values(), *arguments.values()) if typed.is_sure}
-    fields: dict[str, list[Field]] = {}
+    fields: dict[str, list[Field]] = {}  # of results, by the names of their types
     for tool, found in results.items():
         for typed in found:
             fields.setdefault(typed.name, []).append(Field(tool, to_pointer(typed.steps) or "**"))
     rules = {}
     for tool, found in arguments.items():
-        held: dict[tuple[str, ...], Any] = {}
-        for name, steps, _ in found:  # the first name is the nearest
-            is_free = tool in free or ".".join((tool, *steps[:1])) in free
-            if steps and steps not in held and name in sure and name in fields and not is_free:
-                held[steps] = (Source(user="words", schema=_LIKE_IDS), Source(seen=tuple(dict.fromkeys(fields[name]))))
-        rules[tool] = ToolRule(held)
+        by_steps: dict[tuple[str, ...], Any] = {}
+        for name, steps, _ in found:
+            is_free = not steps or tool in free or f"{tool}.{steps[0]}" in free
+            if is_free or name not in sure or name not in fields:
+                continue
+            # A value may have several names of types, the nearest first, which counts.
+            seen = Source(seen=tuple(dict.fromkeys(fields[name])))
+            by_steps.setdefault(steps, (Source(user="words", schema=_LIKE_IDS), seen))
+        rules[tool] = ToolRule(by_steps)
     return Layer(rules)
 
 
@@ -86,7 +96,7 @@ def _of_arguments(tool: Tool) -> Iterator[_Typed]:
     hints = _hints(tool.function)
     for name in tool.parameters.get("properties", {}):
         for found in _in_annotation(hints.get(name), (name,), ("*",)):
-            if has_value_at(tool.parameters, tool.parameters, found.steps):
+            if has_value_at(tool.parameters, tool.parameters, found.steps):  # not a member that its schema leaves out
                 yield found
     yield from _in_schema(tool.parameters, ("*",))
 
@@ -126,15 +136,26 @@ def _hints(source: Any) -> Mapping[str, Any]:
 
 
 class _Place(NamedTuple):
-    """A schema or a Python type, the steps that lead to its values, and the name of the member that it is of."""
+    """Where a type stands in another one.
+
+    Attributes:
+        kind: a schema or a Python type.
+        steps: what leads to its values.
+        member: the name of the member that has it; empty: none, or not known.
+    """
 
     kind: Any
     steps: tuple[str, ...] = ()
-    label: str = ""
+    member: str = ""
 
 
 def _places(first: _Place, below: Callable[[_Place], Iterator[_Place]]) -> Iterator[_Place]:
-    """Yield places breadth first, as many as are read; types may be recursive."""
+    """Yield a place and those below it, breadth first: `MAX_PLACES` of them, and in a recursive type `MAX_TURNS` deep.
+
+    Args:
+        first: the place.
+        below: gives the places directly below one.
+    """
     queue: deque[tuple[_Place, tuple[int, ...]]] = deque([(first, ())])
     for _ in range(MAX_PLACES):
         if not queue:
@@ -155,6 +176,7 @@ def _in_annotation(kind: Any, steps: tuple[str, ...], item: tuple[str, ...]) -> 
     """
 
     def below(place: _Place) -> Iterator[_Place]:
+        """Yield the members of a model, dataclass or TypedDict, and the arguments of a generic type or union."""
         kind, steps, _ = place
         members: Mapping[str, Any] = {}
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -172,17 +194,17 @@ def _in_annotation(kind: Any, steps: tuple[str, ...], item: tuple[str, ...]) -> 
         is_list = isinstance(origin, type) and issubclass(origin, (Sequence, Set))
         yield from (_Place(_bare(inner), (*steps, *item) if is_list else steps) for inner in get_args(kind))
 
-    for base, at, _ in _places(_Place(_bare(kind), steps), below):
-        names = []
-        while isinstance(base, NewType):
+    for place in _places(_Place(_bare(kind), steps), below):
+        base, names = place.kind, []
+        while isinstance(base, NewType):  # of another NewType, maybe
             names.append(base.__name__)
             base = _bare(base.__supertype__)
         if isinstance(base, type) and issubclass(base, _SCALARS):
-            yield from (_Typed(name, at) for name in names)
+            yield from (_Typed(name, place.steps) for name in names)
 
 
 def _bare(kind: Any) -> Any:
-    """Return a type without its annotations."""
+    """Return a type without annotations: ``Annotated[str, ...]`` -> ``str``."""
     return kind.__origin__ if get_origin(kind) is Annotated else kind
 
 
@@ -195,32 +217,35 @@ def _in_schema(root: Any, item: tuple[str, ...]) -> Iterator[_Typed]:
     """
 
     def below(place: _Place) -> Iterator[_Place]:
-        schema, steps, label = place
+        """Yield the schemas of the same value, of its members and of its items."""
+        schema, steps, member = place
         if not isinstance(schema, Mapping):
             return
-        yield from (_Place(inner, steps, label) for inner in same_value(schema, root))
+        yield from (_Place(inner, steps, member) for inner in same_value(schema, root))
         members = schema.get("properties") or {}
         yield from (_Place(inner, (*steps, name), name) for name, inner in members.items())
         items = [schema.get("items"), *(schema.get("prefixItems") or ())]
         yield from (_Place(inner, (*steps, *item)) for inner in items)
 
-    for schema, steps, label in _places(_Place(root), below):
+    for schema, steps, member in _places(_Place(root), below):
         if not isinstance(schema, Mapping):
             continue
-        said, title, reference = (schema.get(name) for name in (TYPE, "title", "$ref"))
-        if isinstance(said, str) and said:
-            yield _Typed(said, steps)
+        keyword, title, reference = (schema.get(name) for name in (TYPE, "title", "$ref"))
+        if isinstance(keyword, str) and keyword:
+            yield _Typed(keyword, steps)
         if isinstance(title, str) and _NAME.fullmatch(title) and _is_scalar(schema):
-            yield _Typed(title, steps, label)
+            yield _Typed(title, steps, member)
         if isinstance(reference, str) and any(map(_is_scalar, same_value({"$ref": reference}, root))):
-            yield _Typed(reference.rpartition("/")[2], steps)
+            yield _Typed(reference.rpartition("/")[2], steps)  # the name of the definition
 
 
 def _is_scalar(schema: Any) -> bool:
-    """Return True for strings or numbers that a name can say the type of: they have no list of their own."""
+    """Return True for a string or number whose type a title or definition may name: without ``x-type``, which names it
+    already, and without a list of values."""
     is_scalar = isinstance(schema, Mapping) and schema.get("type") in ("string", "integer", "number")
     return is_scalar and {TYPE, "enum", "const"}.isdisjoint(schema)
 
 
 def _plain(name: str) -> str:
+    """Return a name for comparing: ``user_id``, ``userId`` -> ``userid``."""
     return re.sub(r"[\W_]", "", name).casefold()

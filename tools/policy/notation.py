@@ -73,8 +73,6 @@ class Source:
 #: The sources of an argument, of which one suffices; none: it may not be written.
 Rule = tuple[Source, ...]
 
-OPEN: Rule = (Source(),)
-
 
 @dataclass(frozen=True, eq=False)
 class ToolRule:
@@ -119,26 +117,23 @@ def roles_of(data: Any) -> dict[str, Layer]:
     Raises:
         PolicyError: the data are no policy; with the place in them.
     """
-    said = _mapping(data, "", _FILE)
-    version = said.get("policy", 1)
+    policy = _mapping(data, "", _FILE)
+    version = policy.get("policy", 1)
     if version != 1 or isinstance(version, bool):
         _refuse("/policy", f"version {version!r} is not known", "write policy: 1")
-    if ("roles" in said) == ("tools" in said):
+    if ("roles" in policy) == ("tools" in policy):
         _refuse("", "a policy has either roles or tools", "write tools: {...}, or roles: {name: {tools: {...}}}")
-    shared = {
-        "untrusted": _fields(said.get("untrusted", ()), "/untrusted"),
-        "trusted": _fields(said.get("trusted", ()), "/trusted"),
-    }
-    if "tools" in said:
-        return {
-            "": Layer(_tools(said["tools"], "/tools"), _repeats(said.get("repeats", "allow"), "/repeats"), **shared)
-        }
+    untrusted = _fields(policy.get("untrusted", ()), "/untrusted")
+    trusted = _fields(policy.get("trusted", ()), "/trusted")
+    repeats = policy.get("repeats", "allow")
+    if "tools" in policy:
+        return {"": Layer(_tools(policy["tools"], "/tools"), _repeats(repeats, "/repeats"), untrusted, trusted)}
     roles: dict[str, Layer] = {}
-    for name, role in _mapping(said["roles"], "/roles").items():
-        at = f"/roles/{escape(name)}"
-        inner = _mapping(role, at, _ROLE)
-        repeats = _repeats(inner.get("repeats", said.get("repeats", "allow")), at + "/repeats")
-        roles[name] = Layer(_tools(inner.get("tools", {}), at + "/tools"), repeats, **shared)
+    for name, data_of_role in _mapping(policy["roles"], "/roles").items():
+        pointer = f"/roles/{escape(name)}"
+        role = _mapping(data_of_role, pointer, _ROLE)
+        own_repeats = _repeats(role.get("repeats", repeats), pointer + "/repeats")
+        roles[name] = Layer(_tools(role.get("tools", {}), pointer + "/tools"), own_repeats, untrusted, trusted)
     if not all(roles) or not roles:
         _refuse("/roles", "there are no roles, or one without a name", "write roles: {name: {tools: {...}}}")
     return roles
@@ -149,6 +144,7 @@ def _refuse(pointer: str, problem: str, hint: str) -> NoReturn:
 
 
 def _mapping(value: Any, pointer: str, members: Collection[str] | None = None) -> Mapping[str, Any]:
+    """Return a value if it is an object with no other members than these (None: any), else raise `PolicyError`."""
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         _refuse(pointer, f"an object is needed, not {type(value).__name__}", "write {name: ...}")
     unknown = sorted(set(value) - set(members)) if members is not None else []
@@ -159,26 +155,24 @@ def _mapping(value: Any, pointer: str, members: Collection[str] | None = None) -
     return value
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
 def _fields(value: Any, pointer: str) -> tuple[Field, ...]:
-    return tuple(_field(each, pointer) for each in _listed(value))
+    """Return the fields of a list, or of one field without a list."""
+    return tuple(_field(each, pointer) for each in (value if isinstance(value, (list, tuple)) else [value]))
 
 
-def _some_fields(said: Mapping[str, Any], name: str, pointer: str) -> tuple[Field, ...]:
-    found = _fields(said.get(name, ()), f"{pointer}/{name}")
-    if name in said and not found:  # no field would be no condition
+def _some_fields(source: Mapping[str, Any], name: str, pointer: str) -> tuple[Field, ...]:
+    """Return the fields in a member of a source, at least one; none if the source does not have the member."""
+    found = _fields(source.get(name, ()), f"{pointer}/{name}")
+    if name in source and not found:  # an empty list would be no condition
         _refuse(f"{pointer}/{name}", "there is no field", "name one, or write never")
     return found
 
 
 def _field(value: Any, pointer: str) -> Field:
-    """Return a field of results, written "tool.field", "tool/path" or as an object.
+    """Return a field of results: ``"list.id"``, ``"list/users/id"``, or ``{"tool": "list", "field": "id"}``.
 
     Raises:
-        PolicyError: it is none.
+        PolicyError: the value is no field.
     """
     if isinstance(value, str) and re.fullmatch(FIELD, value):
         tool = re.split("[./]", value, maxsplit=1)[0]
@@ -193,6 +187,7 @@ def _field(value: Any, pointer: str) -> Field:
 
 
 def _repeats(value: Any, pointer: str) -> tuple[str, ...] | None:
+    """Return `Layer.repeats` of ``"allow"``, ``"refuse"``, or ``{"except": [patterns of tools]}``."""
     if value in ("allow", "refuse"):
         return None if value == "allow" else ()
     names = _mapping(value, pointer, ["except"]).get("except", ())
@@ -215,22 +210,24 @@ def _tool(value: Any, pointer: str) -> ToolRule | None:
         _refuse(pointer, f"{value!r} says nothing of a tool", "write free, ask, never, or {argument: rule}")
     arguments: dict[tuple[str, ...], Rule] = {}
     for name, rule in _mapping(value, pointer).items():
-        steps = name[1:].split("/") if name.startswith("/") else [escape(name)]
-        arguments[tuple(unescape(step) for step in steps)] = rule_of(rule, f"{pointer}/{escape(name)}")
+        is_pointer = name.startswith("/")
+        steps = tuple(map(unescape, name[1:].split("/"))) if is_pointer else (name,)
+        arguments[steps] = rule_of(rule, f"{pointer}/{escape(name)}")
     return ToolRule(arguments)
 
 
 def rule_of(value: Any, pointer: str = "") -> Rule:
-    """Return the rule that a word, an object or a list of these says.
+    """Return the rule that is written as a word, an object, or a list of these.
+
+    ``"user"``, ``{"seen": "list.id"}``, ``["user", {"values": ["a", "b"]}]``.
 
     Raises:
-        PolicyError: it says none; with the place.
+        PolicyError: the value is no rule; with the place.
     """
     if isinstance(value, (list, tuple)):
         if not value:
             _refuse(pointer, "a rule without sources", "write never")
-        at = [f"{pointer}/{number}" for number in range(len(value))]
-        return tuple(source for each, place in zip(value, at, strict=True) for source in rule_of(each, place))
+        return tuple(source for number, each in enumerate(value) for source in rule_of(each, f"{pointer}/{number}"))
     if isinstance(value, str):
         if value not in WORDS:
             _refuse(pointer, f"unknown source {value!r}", f"a word is one of {', '.join(WORDS)}; {_RULE}")
@@ -239,29 +236,36 @@ def rule_of(value: Any, pointer: str = "") -> Rule:
         return (Source(user="words" if value == "user" else None, asks=value == "ask"),)
     if not isinstance(value, Mapping):
         _refuse(pointer, f"{value!r} is no rule", _RULE)
-    said = _mapping(value, pointer, _SOURCE)
-    if not said:
+    return (_source(_mapping(value, pointer, _SOURCE), pointer),)
+
+
+def _source(source: Mapping[str, Any], pointer: str) -> Source:
+    """Return the source that is written as an object with some members of `Source`.
+
+    Raises:
+        PolicyError: the object is no source; with the place.
+    """
+    if not source:
         _refuse(pointer, "a source without a member", _RULE)
-    if "ask" in said and (said["ask"] is not True or len(said) > 1):
+    if "ask" in source and (source["ask"] is not True or len(source) > 1):
         _refuse(pointer + "/ask", "ask stands alone", "write ask as one source of a list")
-    unit = said.get("user")
+    unit = source.get("user")
     unit = "words" if unit is True else unit
-    if "user" in said and unit not in UNITS:
+    if "user" in source and unit not in UNITS:
         _refuse(pointer + "/user", f"unknown unit {unit!r}", f"write true, or one of {', '.join(UNITS)}")
-    values = [said["constant"]] if "constant" in said else said.get("values")
-    if "values" in said and ("constant" in said or not isinstance(values, (list, tuple)) or not values):
+    is_constant = "constant" in source
+    values = [source["constant"]] if is_constant else source.get("values")
+    if "values" in source and (is_constant or not isinstance(values, (list, tuple)) or not values):
         _refuse(pointer + "/values", "values are a list that is not empty, without constant", 'write {"values": ["a"]}')
-    schema = said.get("schema", True)
+    schema = source.get("schema", True)
     if not isinstance(schema, (Mapping, bool)):
         _refuse(pointer + "/schema", "a schema is an object or a bool", 'for example {"schema": {"maximum": 100}}')
-    return (
-        Source(
-            unit,
-            _some_fields(said, "seen", pointer),
-            _some_fields(said, "copied", pointer),
-            None if values is None else tuple(values),
-            schema,
-            "constant" in said,
-            "ask" in said,
-        ),
+    return Source(
+        user=unit,
+        seen=_some_fields(source, "seen", pointer),
+        copied=_some_fields(source, "copied", pointer),
+        values=None if values is None else tuple(values),
+        schema=schema,
+        is_whole=is_constant,
+        asks="ask" in source,
     )

@@ -55,51 +55,56 @@ class OriginsOf:
         """Return the origins of the values of a call: of its strings and numbers, and of others that have a rule.
 
         Args:
-            rule: that of the tool.
-            arguments: the call's.
-            names: those that the tool's parameters give to members.
+            rule: the rule of the tool.
+            arguments: the arguments of the call.
+            names: the names of members that the tool's parameters declare; other names are data.
         """
         found: Origins = {}
-        for pointer, value, rules in _ruled(arguments, "", rule.arguments):
-            for each in rules:
-                for at, origins in self._of_value(value, pointer, each, names).items():
-                    # The rules of an argument and of what is around it all hold: each has to give an origin.
-                    is_refused = found.get(at) == () or not origins
-                    found[at] = () if is_refused else (*found.get(at, ()), *origins)
-            if not rules:
+        for pointer, value, own_rule in _with_rules(arguments, "", rule.arguments):
+            if own_rule is None:
                 found.setdefault(pointer, (Origin("ask" if rule.asks else "free"),))
+                continue
+            for inner_pointer, origins in self._of_value(value, pointer, own_rule, names).items():
+                # The rules of an argument and of the objects around it all hold: each has to give an origin.
+                earlier = found.get(inner_pointer)
+                is_refused = earlier == () or not origins
+                found[inner_pointer] = () if is_refused else (*(earlier or ()), *origins)
         return found
 
     def _of_value(self, value: Any, pointer: str, rule: Rule, names: frozenset[str]) -> Origins:
-        """Return the origins of a value by pointer: of the whole where a source has it, else of its parts.
+        """Return the origins of a value by pointer: of the whole if a source has it, else of its parts.
 
         Args:
             value: the value, or a part of it.
             pointer: where it is.
             rule: the sources that it may have.
-            names: names of members that the schema declares; others have origins of their own.
+            names: the names of members that the schema declares; others are data, and have origins (at pointer ``#``).
         """
         has_parts = isinstance(value, (Mapping, list, tuple)) and any(source.is_in_parts for source in rule)
         # An open source (a person, say) is asked for the parts that no other source has, not for the whole.
-        wanted = [source for source in rule if not (has_parts and source.is_open)]
-        here = tuple(origin for source in wanted for origin in self._of_source(value, source))
-        if here or not has_parts:
-            if not here and (value is None or isinstance(value, bool)) and any(source.has_origin for source in rule):
-                here = (Origin("free"),)
-            return {pointer: here}
+        sources = [source for source in rule if not (has_parts and source.is_open)]
+        of_whole = tuple(origin for source in sources for origin in self._of_source(value, source))
+        if of_whole:
+            return {pointer: of_whole}
+        if not has_parts:
+            carries_no_text = value is None or isinstance(value, bool)
+            is_free = carries_no_text and any(source.has_origin for source in rule)
+            return {pointer: (Origin("free"),) if is_free else ()}
         found: Origins = {}
         for name, inner in _members(value):
+            inner_pointer = f"{pointer}/{escape(name)}"
             if isinstance(value, Mapping) and name not in names:
-                found[f"{pointer}/{escape(name)}#"] = tuple(o for source in rule for o in self._of_source(name, source))
-            found |= self._of_value(inner, f"{pointer}/{escape(name)}", rule, names)
+                origins = [origin for source in rule for origin in self._of_source(name, source)]
+                found[f"{inner_pointer}#"] = tuple(origins)
+            found |= self._of_value(inner, inner_pointer, rule, names)
         return found
 
     def _of_source(self, value: Any, source: Source) -> tuple[Origin, ...]:
-        """Return the origins of a value by one source, or none."""
+        """Return the origins of a value by one source; empty: the source does not have the value."""
         if source.is_open:
             return (Origin("ask" if source.asks else "free"),)
-        listed = True if source.values is None else {"enum": list(source.values)}
-        for schema in (listed, source.schema):
+        one_of_values = True if source.values is None else {"enum": list(source.values)}
+        for schema in (one_of_values, source.schema):
             if schema is not True and next(Validator(schema, formats=True).problems(value), None) is not None:
                 return ()
         found: list[Origin] = []
@@ -111,41 +116,46 @@ class OriginsOf:
                 for each in Seen.fields(self._messages, field.name, field.tool, without):
                     if _is_one_of(value, each.forms) if kind == "seen" else _is_copy(value, each.value):
                         found.append(Origin(kind, each.index, each.pointer, field.tool))
-        kinds = (source.user is not None) + bool(source.seen) + bool(source.copied)
-        if len({origin.source for origin in found}) < kinds:  # all that a source names holds together
+        needed = (source.user is not None) + bool(source.seen) + bool(source.copied)
+        if len({origin.source for origin in found}) < needed:  # all conditions of a source hold together
             return ()
         return tuple(found) or (Origin("values" if source.values is not None else "schema"),)
 
     def _in_words(self, value: Any, unit: str) -> Iterator[Origin]:
+        """Yield the messages of the user that have a value as a copy of whole units."""
         for index, message in enumerate(self._messages):
             at = _copy_at(value, message.text, unit) if message.role == "user" else None
             if at is not None:
                 yield Origin("user", index, at)
 
 
-def _ruled(
+def _with_rules(
     value: Any, pointer: str, rules: Mapping[tuple[str, ...], Rule]
-) -> Iterator[tuple[str, Any, tuple[Rule, ...]]]:
-    """Yield each value that a rule is for, and each scalar that none is for, with its pointer and the rules."""
-    if () in rules:
-        yield pointer, value, (rules[()],)
-    deeper = any(rules.keys())
-    is_inner = isinstance(value, (Mapping, list, tuple))
-    if not is_inner or not value:
-        if () not in rules:
-            yield pointer, value, ()
+) -> Iterator[tuple[str, Any, Rule | None]]:
+    """Yield the pointer, value and rule of each value that has a rule, and of each scalar without one (None).
+
+    Args:
+        value: the value.
+        pointer: where it is.
+        rules: the rules of the value (of no steps) and of values in it, by the steps from here.
+    """
+    has_own_rule = () in rules
+    if has_own_rule:
+        yield pointer, value, rules[()]
+    if not isinstance(value, (Mapping, list, tuple)) or not value:
+        if not has_own_rule:
+            yield pointer, value, None
         return
-    if () in rules and not deeper:
-        return
-    exact = {steps[0] for steps in rules if steps and steps[0] != "*"} if isinstance(value, Mapping) else set()
+    named = {steps[0] for steps in rules if steps and steps[0] != "*"} if isinstance(value, Mapping) else set()
     for name, inner in _members(value):
-        step = name if name in exact else "*"
+        step = name if name in named else "*"
         below = {steps[1:]: rule for steps, rule in rules.items() if steps and steps[0] == step}
-        if below or () not in rules:
-            yield from _ruled(inner, f"{pointer}/{escape(name)}", below)
+        if below or not has_own_rule:  # parts without rules are judged with the whole
+            yield from _with_rules(inner, f"{pointer}/{escape(name)}", below)
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the members of an object with their names, or the items of a list with their indices as text."""
     yield from value.items() if isinstance(value, Mapping) else ((str(n), each) for n, each in enumerate(value))
 
 
@@ -154,12 +164,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_one_of(value: Any, forms: Sequence[Any]) -> bool:
+    """Return True if a string or number is one of these; ``"1"`` is not 1."""
     return (isinstance(value, str) or _is_number(value)) and any(
         isinstance(each, str) == isinstance(value, str) and each == value for each in forms
     )
 
 
 def _copy_at(value: Any, text: Any, unit: str) -> int | None:
+    """Return the index at which a text has a string or number as a copy of whole units; None: it has none."""
     return Copied(unit=unit).index_in(value, text) if isinstance(value, str) or _is_number(value) else None
 
 

@@ -41,7 +41,8 @@ class Policy:
         #: SHA-256 of the data and the chosen role, in hexadecimal digits.
         self.hash = _sha256(text)
         if role is not None:
-            self.__dict__ |= self.role(role).__dict__
+            chosen = self.role(role)
+            self._layers, self.hash = chosen._layers, chosen.hash
 
     @classmethod
     def from_any(cls, source: Any) -> Policy:
@@ -50,12 +51,14 @@ class Policy:
 
     @classmethod
     def grounded(cls, tools: Any, *, free: Sequence[str] = ()) -> Policy:
-        """Return the policy of nominal types: where a result of some tool has a type by name (``x-type``, a `NewType`,
-        the definition of a string or number to which ``$ref`` leads, or a title that is no label), an argument of that
-        type takes only values that such a result showed, or words of the user with a digit or a mark. Other arguments
-        stay as they are.
+        """Return the policy of nominal types: ids come from results or from the user.
 
-        Types of results are those of MCP and OpenAPI, and of return annotations of functions.
+        If some result has a named type, an argument of that type takes only values that such a result showed, or words
+        of the user with a digit or a mark. Other arguments stay as they are.
+
+        The name of a type is ``x-type``, a `NewType`, the definition of a string or number to which ``$ref`` leads, or
+        a title such as ``UserId`` that does not repeat the name of the field. Types of results are those of MCP and
+        OpenAPI, and of return annotations of functions.
 
         Args:
             tools: a `ToolSet`.
@@ -87,8 +90,11 @@ class Policy:
             return NotImplemented
         # A policy without roles (its only one has no name) is for each role of the other.
         names = (self._layers if "" not in self._layers else other._layers).keys()
-        pairs = {name: [each._layers.get(name, each._layers.get("", ())) for each in (self, other)] for name in names}
-        both = {name: (*one, *two) for name, (one, two) in pairs.items() if one and two}
+        both: dict[str, tuple[Layer, ...]] = {}
+        for name in names:
+            own, others = (each._layers.get(name, each._layers.get("")) for each in (self, other))
+            if own and others:
+                both[name] = own + others
         if not both:
             raise PolicyError("the two policies have no role in common", hint="choose one of each: policy.role(name)")
         return self._with(both, f"{self.hash}&{other.hash}")
@@ -211,6 +217,12 @@ def _sha256(text: str) -> str:
 
 
 def _yaml(text: str) -> Any:
+    """Return the data of a YAML text, in which no object may have a member twice.
+
+    Raises:
+        MissingDependencyError: PyYAML is not installed.
+        ValueError: the text is malformed.
+    """
     try:
         import yaml  # type: ignore[import-untyped]
     except ImportError:

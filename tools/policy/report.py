@@ -12,10 +12,13 @@ from toolgrammar.core.live import LiveSchema
 
 from ..closed_schema import close_objects
 from .compiled import same_value
-from .notation import OPEN, Rule, Source
+from .notation import Rule, Source
 
-#: Maximum number of members above a value that is listed, and of values that are.
-MAX_DEPTH, MAX_LISTED = 6, 12
+#: Maximum number of members and items on the way to an argument; what is below is one argument.
+MAX_DEPTH = 6
+
+#: Maximum number of values that are listed for an argument.
+MAX_LISTED = 12
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,14 @@ def reach_of(policy: Any, tools: Any) -> list[Reach]:
             rows.append(Reach(tool.name, "", ("no arguments",)))
         for steps, schema in arguments:
             by_layer = [found for rule, _ in rules if (found := _rules_at(rule.arguments, steps))]
-            by_rule = tuple(" and ".join(map(_shown, each)) for each in by_layer)
-            by_schema = _by_schema(schema)
-            is_finite = by_schema is not None and by_schema.startswith(_FINITE)
-            is_open = not is_finite and all(any(map(_is_open, each)) for each in by_layer or [[OPEN]])
-            shown = (*by_rule, *(() if by_schema is None and by_rule else (by_schema or "free text",)))
-            rows.append(Reach(tool.name, to_pointer(steps), shown, is_open))
-    return sorted(rows, key=lambda row: not row.is_open)
+            words = [" and ".join(map(_shown, rules_of_layer)) for rules_of_layer in by_layer]
+            words_of_schema = _by_schema(schema)
+            if words_of_schema is not None or not words:
+                words.append(words_of_schema or "free text")
+            is_finite = words_of_schema is not None and words_of_schema.startswith(_FINITE)
+            is_open = not is_finite and all(any(map(_is_open, rules_of_layer)) for rules_of_layer in by_layer)
+            rows.append(Reach(tool.name, to_pointer(steps), tuple(words), is_open))
+    return sorted(rows, key=lambda row: not row.is_open)  # stable: else in the order of the tools
 
 
 #: What begins the words for finitely many values.
@@ -80,12 +84,18 @@ def _shown(rule: Rule) -> str:
 def _source(source: Source) -> str:
     if source.is_open:
         return "what a person confirms" if source.asks else "free text"
-    said = [] if source.user is None else [f"{source.user} of the user"]
-    said += [f"values of {', '.join(map(str, source.seen))}"] if source.seen else []
-    said += [f"words of {', '.join(map(str, source.copied))}"] if source.copied else []
-    said += [_listed(source.values)] if source.values is not None else []
-    said += [f"the schema {source.schema}"] if source.schema is not True else []
-    return " with ".join(said)
+    conditions = []
+    if source.user is not None:
+        conditions.append(f"{source.user} of the user")
+    if source.seen:
+        conditions.append(f"values of {', '.join(map(str, source.seen))}")
+    if source.copied:
+        conditions.append(f"words of {', '.join(map(str, source.copied))}")
+    if source.values is not None:
+        conditions.append(_listed(source.values))
+    if source.schema is not True:
+        conditions.append(f"the schema {source.schema}")
+    return " with ".join(conditions)
 
 
 def _listed(values: Sequence[Any]) -> str:
@@ -94,33 +104,35 @@ def _listed(values: Sequence[Any]) -> str:
 
 
 def _rules_at(rules: Mapping[tuple[str, ...], Rule], steps: tuple[str, ...]) -> list[Rule]:
-    """Return the rules that hold for a value: its own, and those of what is around it."""
+    """Return the rules that hold for the value at some steps: its own, and those of the values around it."""
     found = [rules[()]] if () in rules else []
     if not steps:
         return found
-    name = steps[0] if any(each[:1] == steps[:1] for each in rules) else "*"
-    below = {each[1:]: rule for each, rule in rules.items() if each[:1] == (name,)}
-    return [*found, *(_rules_at(below, steps[1:]) if below else ())]
+    step = steps[0] if any(each[:1] == steps[:1] for each in rules) else "*"
+    below = {each[1:]: rule for each, rule in rules.items() if each[:1] == (step,)}
+    return [*found, *_rules_at(below, steps[1:])]
 
 
 def _arguments(schema: Any, root: Any, steps: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the arguments in a schema that are no objects or lists of known members, by their steps."""
+    """Yield the values in a schema that have no described members or items: their steps, and the keywords of their
+    schemas. At `MAX_DEPTH`, yield objects and lists as they are."""
     parts = list(_parts(schema, root, 0))
-    inner = {name: each for part in parts for name, each in (part.get("properties") or {}).items()}
+    members = {name: each for part in parts for name, each in (part.get("properties") or {}).items()}
     items = [
         part[key] for part in parts for key in ("items", "additionalProperties") if isinstance(part.get(key), dict)
     ]
-    if depth >= MAX_DEPTH or not (inner or items):
+    if depth >= MAX_DEPTH or not (members or items):
         if steps:
             yield steps, {key: value for part in parts for key, value in part.items()}
         return
-    for name, each in inner.items():
+    for name, each in members.items():
         yield from _arguments(each, root, (*steps, name), depth + 1)
-    for each in items[:1]:
-        yield from _arguments(each, root, (*steps, "*"), depth + 1)
+    if items:
+        yield from _arguments(items[0], root, (*steps, "*"), depth + 1)
 
 
 def _parts(schema: Any, root: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    """Yield a schema and those that it applies to the same value, at any depth."""
     if isinstance(schema, Mapping) and depth < MAX_DEPTH:
         yield schema
         for inner in same_value(schema, root):
@@ -128,7 +140,7 @@ def _parts(schema: Any, root: Any, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _by_schema(schema: Mapping[str, Any]) -> str | None:
-    """Return what the schema of an argument allows, if that is less than free text."""
+    """Return words for what the schema of an argument allows, such as ``"one of 'a', 'b'"``; None: any text."""
     if "enum" in schema or "const" in schema:
         return _listed(schema.get("enum", [schema.get("const")]))
     kinds = schema.get("type")
@@ -148,9 +160,9 @@ class Possible:
     """Whether some call can ever be written, in any conversation.
 
     Attributes:
-        call: a smallest one, ``{"name": ..., "arguments": {...}}``, as JSON text; None: there is none, or this is not
-            decided.
-        undecided: why; None: it is decided. If there is no call either, it is proved that none exists.
+        call: a smallest one, ``{"name": ..., "arguments": {...}}``, as JSON text; None: none was found.
+        undecided: why a search for a call was not finished; None: it was finished, so if there is no call, it is proved
+            that none exists.
     """
 
     call: str | None = None
@@ -169,7 +181,8 @@ def possible(policy: Any, tools: Any, schema: Any) -> Possible:
     """
     undecided = None
     for tool in tools.under(policy):
-        parameters = close_objects(LiveSchema(tool.parameters).plain())
+        parameters = close_objects(LiveSchema(tool.parameters).plain())  # without the conversation's values
+        # Schemas with an $id of their own: references inside of them lead into them.
         call = {
             "type": "object",
             "properties": {"name": {"const": tool.name}, "arguments": {"$ref": "urn:toolgrammar:arguments"}},
@@ -180,8 +193,9 @@ def possible(policy: Any, tools: Any, schema: Any) -> Possible:
         if isinstance(schema, Mapping):
             definitions["asked"] = {"$id": "urn:toolgrammar:asked", **schema}
         asked = {"$ref": "urn:toolgrammar:asked"} if isinstance(schema, Mapping) else schema
-        both = Grammar.from_json_schema({"$defs": definitions, "allOf": [call, asked]})
-        found = both.compare(Grammar.from_json_schema({"not": {}})).lost
+        calls = Grammar.from_json_schema({"$defs": definitions, "allOf": [call, asked]})
+        nothing = Grammar.from_json_schema({"not": {}})
+        found = calls.compare(nothing).lost  # a shortest text of the calls, as all of them are lost
         if found.text is not None:
             return Possible(found.text)
         undecided = undecided or (str(found.undecided) if found.undecided else None)
@@ -189,4 +203,5 @@ def possible(policy: Any, tools: Any, schema: Any) -> Possible:
 
 
 def _object(schema: Any) -> dict[str, Any]:
+    """Return a schema as an object: True -> ``{}``, False -> ``{"not": {}}``."""
     return dict(schema) if isinstance(schema, Mapping) else {} if schema else {"not": {}}

@@ -2,6 +2,9 @@
 
 A value fits a parameter if its schema is a subset of the parameter's, which is proved (`Grammar.compare`), and if it
 has the parameter's named type (``x-type``, a `NewType`; see `policy.grounded`). What is not proved does not fit.
+
+The types of parameters are *slots* in the definition: equal ones are one slot, with the types of results that fit, and
+the grammar of the literals that may stand there.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ class Definition:
     """
 
     def __init__(self, functions: Mapping[str, Function]) -> None:
-        self._types: dict[str, tuple[str, Type]] = {}
-        self._slots: dict[str, tuple[str, Type]] = {}
+        self._types: dict[str, tuple[str, Type]] = {}  # by keys of types: the name in the definition, and the type
+        self._slots: dict[str, tuple[str, Type]] = {}  # likewise
         self._proofs_left = MAX_PROOFS
         self._constants = [(literal_grammar(kind.schema), self._type(kind)) for kind in _CONSTANTS]
         self._functions = {
@@ -49,7 +52,7 @@ class Definition:
             }
             for name, function in functions.items()
         }
-        self._filled = {name: self._takes(wanted) for name, wanted in self._slots.values()}
+        self._filled = {name: self._filling(wanted) for name, wanted in self._slots.values()}
 
     def text(self, words: Sequence[str] | None, *, statements: int, nested: int) -> str:
         """Return the definition, as ``read_programs`` takes it.
@@ -64,7 +67,7 @@ class Definition:
         data = {
             "functions": self._functions,
             "slots": {name: {"literal": literals[name], **filled} for name, filled in self._filled.items()},
-            "types": {name: fields for name, fields in parts.items() if fields},
+            "types": {name: inner for name, inner in parts.items() if inner},
             "constants": self._constants,
             "statements": statements,
             "nested": nested,
@@ -79,11 +82,12 @@ class Definition:
         return self._types[kind.key][0]
 
     def _parts(self, kind: Type) -> dict[str, str]:
+        """Return the names of the types in a type: by the fields of an object, or of a list's items under ``"[]"``."""
         parts = {name: self._type(one) for name, one in kind.fields.items()}
         return parts if kind.items is None else {"[]": self._type(kind.items)}
 
     def _slot(self, wanted: Type) -> str:
-        """Return the name of what a parameter takes; its items get one too."""
+        """Return the name of the slot of a parameter's type; the items of a list get a slot, too."""
         key = json.dumps([wanted.name, wanted.schema, wanted.items and wanted.items.key], sort_keys=True, default=str)
         if key not in self._slots:
             self._slots[key] = f"s{len(self._slots)}", wanted
@@ -91,15 +95,16 @@ class Definition:
                 self._slot(wanted.items)
         return self._slots[key][0]
 
-    def _takes(self, wanted: Type) -> dict[str, Any]:
+    def _filling(self, wanted: Type) -> dict[str, Any]:
+        """Return what fills a slot: the names of the types that fit, and the slot of the items of a list, or None."""
         items = self._slot(wanted.items) if _is_list(wanted) and wanted.items is not None else None
         return {"takes": [name for name, kind in self._types.values() if self._fits(kind, wanted)], "items": items}
 
     def _fits(self, given: Type, wanted: Type) -> bool:
-        """Return True if it is proved that a value of a type may be given where another one is wanted."""
+        """Return True if it is proved that each value of a type may be given where another type is wanted."""
         if wanted.name:
             return given.name == wanted.name and self._is_subset(given.schema, {"not": {"type": "null"}})
-        if not wanted.schema.keys() - SAID:
+        if not wanted.schema.keys() - SAID:  # anything
             return True
         if not given.schema or _has_objects(given):
             return False
@@ -109,27 +114,29 @@ class Definition:
 
     def _is_subset(self, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         """Return True if it is proved that a schema allows no more than another one."""
-        first, second = _canonical(given), _canonical(wanted)
-        if first == second:
+        given_text, wanted_text = _canonical(given), _canonical(wanted)
+        if given_text == wanted_text:
             return True
-        grammar = _grammar(second)
-        if grammar is None or not all(map(grammar.matches, _some_values(first))):
+        grammar = _grammar(wanted_text)
+        # Some values refute most pairs, in less time than a proof.
+        if grammar is None or not all(map(grammar.matches, _some_values(given_text))):
             return False
         self._proofs_left -= 1
-        return self._proofs_left >= 0 and _is_proved(first, second)
+        return self._proofs_left >= 0 and _is_proved(given_text, wanted_text)
 
 
 def _is_list(kind: Type) -> bool:
-    """Return True for lists of values of any number."""
+    """Return True for lists of any length, without conditions but on their items."""
     return kind.items is not None and not kind.schema.keys() - {"type", "items", "$defs", "definitions"}
 
 
 def _has_objects(kind: Type) -> bool:
-    """Return True for objects of a class of their own, and lists of them."""
+    """Return True for objects of a class, and for lists of them."""
     return bool(kind.fields) or (kind.items is not None and _has_objects(kind.items))
 
 
 def _canonical(schema: Mapping[str, Any]) -> str:
+    """Return the text of a schema, the same for equal schemas."""
     return json.dumps(schema, sort_keys=True, default=str)
 
 
@@ -138,6 +145,7 @@ def _canonical(schema: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=4_096)
 def _grammar(schema: str) -> Grammar | None:
+    """Return the grammar of a schema; None if it has none."""
     try:
         return Grammar.from_json_schema(json.loads(schema))
     except ToolGrammarError:
@@ -155,9 +163,11 @@ def _some_values(schema: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8_192)
 def _is_proved(given: str, wanted: str) -> bool:
-    first, second = _grammar(given), _grammar(wanted)
+    """Return True if the values of a schema are proved to be values of another one; False may mean undecided."""
+    given_grammar, wanted_grammar = _grammar(given), _grammar(wanted)
     with suppress(ToolGrammarError):
-        return first is not None and second is not None and first.compare(second).covers is True
+        if given_grammar is not None and wanted_grammar is not None:
+            return given_grammar.compare(wanted_grammar).covers is True
     return False
 
 
@@ -165,24 +175,28 @@ def _is_proved(given: str, wanted: str) -> bool:
 
 
 def _literal(wanted: Type, words: Sequence[str] | None) -> dict[str, str] | None:
-    """Return the grammar of the literals of a parameter; None: it has none, or they cannot be written exactly."""
+    """Return the grammar of the literals of a parameter; None: it has none, or they cannot be written exactly.
+
+    A parameter of a named type takes ids only: of these words, or (None) what looks like an id.
+    """
     if _is_list(wanted):
         return None  # lists are made of values
     if not wanted.name:
         return literal_grammar(wanted.schema)
     is_text = wanted.schema.get("type") == "string"
     if words is None:
-        like: dict[str, Any] = {"pattern": f"^(?:{_LIKE_ID})$"} if is_text else {"minimum": 0}
+        is_id: dict[str, Any] = {"pattern": f"^(?:{_LIKE_ID})$"} if is_text else {"minimum": 0}
     else:
         ids = [word for word in words if is_text or re.fullmatch(r"0|[1-9]\d{0,17}", word)]
-        like = {"enum": [word if is_text else int(word) for word in ids]}
-    return literal_grammar({"allOf": [wanted.schema, like]})
+        is_id = {"enum": [word if is_text else int(word) for word in ids]}
+    return literal_grammar({"allOf": [wanted.schema, is_id]})
 
 
 def literal_grammar(schema: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the grammar of the values of a schema as Python's literals; None if it has no exact text."""
-    text = _literal_text(_canonical(schema))
-    return None if text is None else {"syntax": text[0], "definition": text[1]}
+    """Return the grammar of the values of a schema as literals of Python, as ``x-grammar`` takes it; None if no grammar
+    has exactly these."""
+    written = _literal_text(_canonical(schema))
+    return None if written is None else {"syntax": written[0], "definition": written[1]}
 
 
 @lru_cache(maxsize=1_024)

@@ -23,7 +23,7 @@ class Pending:
     """A call that is under way.
 
     Attributes:
-        task: what waits for it.
+        task: what the runner waits for; the interpreter only hands it back.
         place: the line and the statement of the call.
     """
 
@@ -38,8 +38,10 @@ Asked: TypeAlias = "ToolCall | Pending"
 class Interpreter:
     """One run of a program.
 
-    A call of a tool that only reads may be answered by a `Pending`: its value is asked for where the program needs it,
-    and before any call of another tool. So such calls run side by side, and a call that fails is the last.
+    `run` is a generator. It yields a `ToolCall`, and is sent the value of the call, or a `Pending` if the tool only
+    reads. It yields a `Pending` where the program needs the value, and before any call of a tool that does not only
+    read, and is sent the value. So calls that read run side by side, and after a call that failed no other tool is
+    called.
 
     Args:
         parameters: for each function, the name of its tool, and those of its parameters in order.
@@ -61,16 +63,18 @@ class Interpreter:
         self._place = (0, "")
 
     def run(self, text: str) -> Generator[Asked, Any, Any]:
-        """Yield each call, take its value, and return what the program returns: else what it printed, else the value
-        of its last call or path.
+        """Yield each call, take its value, and return the result of the program.
+
+        The result is the value of ``return``; without one, what was printed; without that, the value of the last
+        statement that is no constant.
 
         Raises:
             ToolCallError: the text is no program, or a step of it failed; it says what was bound before.
         """
-        value = None
-        nodes = _statements(text)
+        value = None  # of the last statement that is no constant
+        statements = _statements(text)
         try:
-            for line, node in enumerate(nodes, 1):
+            for line, node in enumerate(statements, 1):
                 self._place = line, ast.unparse(node)
                 if isinstance(node, ast.Return) and node.value is not None:
                     value = yield from self._value(node.value)
@@ -94,14 +98,14 @@ class Interpreter:
         return "\n".join(map(result_text, self._printed)) if self._printed else value
 
     def _now(self, value: Any) -> Generator[Asked, Any, Any]:
-        """Return a value, that of a call under way when it has come."""
+        """Return a value; wait for that of a call under way, and put it in place of the `Pending` of all names."""
         if not isinstance(value, Pending):
             return value
-        here, self._place = self._place, value.place
-        found = yield value
+        here, self._place = self._place, value.place  # a failure is one of the statement with the call
+        result = yield value
         self._place = here
-        self._names.update((name, found) for name, one in self._names.items() if one is value)
-        return found
+        self._names.update((name, result) for name, bound in self._names.items() if bound is value)
+        return result
 
     def _settle(self) -> Generator[Asked, Any, None]:
         """Wait for all calls that are under way."""
@@ -114,7 +118,7 @@ class Interpreter:
         return (yield from self._now((yield from self._perhaps_pending(node))))
 
     def _perhaps_pending(self, node: ast.expr) -> Generator[Asked, Any, Any]:
-        """Return the value of an expression; a call that it is may be under way."""
+        """Return the value of an expression: a `Pending` if it is a call, or the name of one, that is under way."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Name):
@@ -150,14 +154,12 @@ class Interpreter:
         tool, names = self._parameters[function]
         if len(node.args) > len(names) or any(one.arg is None for one in node.keywords):
             raise ToolCallError(f"wrong arguments of {function}", hint=f"it takes {', '.join(names)}")
+        given = [*zip(names, node.args, strict=False), *((str(one.arg), one.value) for one in node.keywords)]
         arguments = {}
-        for name, value in [
-            *zip(names, node.args, strict=False),
-            *((str(one.arg), one.value) for one in node.keywords),
-        ]:
+        for name, argument in given:
             if name in arguments:
                 raise ToolCallError(f"{function} gets {name!r} twice", hint="give it once")
-            arguments[name] = yield from self._value(value)
+            arguments[name] = yield from self._value(argument)
         self._calls_left -= 1
         if self._calls_left < 0:
             raise ToolCallError("the program has too many calls", hint="raise max_calls, or write a shorter program")
@@ -170,12 +172,12 @@ class Interpreter:
         return value
 
     def _failed(self, line: int, statement: str, error: Exception) -> ToolCallError:
-        """Return the error that a model reads: the statement, the reason, and the values that it has."""
+        """Return the error that a model reads: the statement, the reason, and the values of names before it."""
         known = ((name, value) for name, value in self._names.items() if not isinstance(value, Pending))
-        bound = "".join(f"\n{name} = {_short(value)}" for name, value in known)
-        said = f"line {line}, `{statement}`: {describe_failure(error)}"
+        values = "".join(f"\n{name} = {_short(value)}" for name, value in known)
+        reason = f"line {line}, `{statement}`: {describe_failure(error)}"
         return ToolCallError(
-            said + (f"\nThe values before it:{bound}" if bound else ""),
+            reason + (f"\nThe values before it:{values}" if values else ""),
             hint="call again with a program that goes on from here",
             place=Place(),
         )
@@ -207,7 +209,7 @@ def _not_in(node: ast.AST) -> ToolCallError:
 
 
 def _step(value: Any, step: Any) -> Any:
-    """Return a field of an object, or an item of a list; objects of Python count by their fields."""
+    """Return a field of an object, or an item of a list."""
     if isinstance(value, Mapping) and isinstance(step, str):
         return value[step]
     if isinstance(value, Sequence) and not isinstance(value, str) and isinstance(step, int):

@@ -19,7 +19,7 @@ from ..tool import Tool
 MAX_DEPTH = 5
 #: Maximum number of schemas that are read of all tools; what is beyond is anything.
 MAX_READ = 4_000
-#: Keywords of a tool's parameters that say nothing of more than one argument.
+#: Keywords of a tool's parameters that make no argument depend on another one.
 _PLAIN = {"type", "properties", "required", "additionalProperties", "title", "description", "default", "examples"}
 _PLAIN |= {"$defs", "definitions", "$schema", "$id", "x-type"}
 #: Keywords that do not restrict values.
@@ -80,7 +80,7 @@ class Function:
 
 
 class _Classes:
-    """The classes of results so far.
+    """The classes of objects so far, whose names differ.
 
     Attributes:
         read: the number of schemas that were read.
@@ -136,6 +136,7 @@ class Signatures:
 
 
 def _is_name(text: str) -> bool:
+    """Return True for an ASCII identifier of Python that is no keyword."""
     return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
 
 
@@ -144,9 +145,9 @@ class _TypeReader:
 
     Args:
         root: the schema, for references.
-        names: the named types, by the steps that lead to them.
-        item: the step of an item; None: none.
-        classes: those of results so far.
+        names: the named types, by the steps that lead to them (`named_types`).
+        item: the step of an item in these steps; None: items have no step.
+        classes: the classes of objects so far.
     """
 
     def __init__(self, root: Any, names: Mapping[tuple[str, ...], str], item: str | None, classes: _Classes) -> None:
@@ -159,30 +160,34 @@ class _TypeReader:
         Args:
             schema: the schema.
             steps: what leads to it.
-            title: the name of the class, if it is an object that says none.
-            depth: how many levels of fields are read.
+            title: the name of the class if it is an object: that of its schema or of its definition comes first.
+            depth: how many levels of fields are read; below is anything.
         """
         resolved, title = self._resolved(schema, title)
         self._classes.read += 1
         if not isinstance(resolved, Mapping) or depth == 0 or self._classes.read > MAX_READ:
             return Type({})
-        own = {key: one for key, one in resolved.items() if key not in SAID and key not in _DEFINITIONS}
-        whole = self._with_definitions(own)
-        if own.get("type") == "object" and own.get("properties"):
+        keywords = {key: one for key, one in resolved.items() if key not in SAID and key not in _DEFINITIONS}
+        whole = self._with_definitions(keywords)
+        if keywords.get("type") == "object" and keywords.get("properties"):
             title = re.sub(r"\W", "", str(resolved.get("title") or title), flags=re.ASCII)
             title = title if _is_name(title) else "Result"
             fields = {
                 key: self.read(inner, (*steps, key), title + key.title().replace("_", ""), depth - 1)
-                for key, inner in own["properties"].items()
+                for key, inner in keywords["properties"].items()
                 if _is_name(key)
             }
-            return self._classes.named_once(Type(whole, "", fields, title=title))
-        if own.get("type") == "array" and isinstance(own.get("items"), Mapping):
-            return Type(whole, items=self.read(own["items"], (*steps, *self._item), title or "Item", depth - 1))
+            return self._classes.named_once(Type(whole, fields=fields, title=title))
+        if keywords.get("type") == "array" and isinstance(keywords.get("items"), Mapping):
+            return Type(whole, items=self.read(keywords["items"], (*steps, *self._item), title or "Item", depth - 1))
         return Type(whole, self._names.get(steps, ""))
 
     def _resolved(self, schema: Any, title: str) -> tuple[Any, str]:
-        """Return what a reference leads to, and the name of its definition; ``{}`` if it leads to nothing."""
+        """Return the schema to which a reference leads, and a title for it: the name of its definition.
+
+        A schema without a reference stays, and so does the title if the definition has no name of Python. A reference
+        to nothing leads to ``{}``.
+        """
         for _ in range(MAX_DEPTH):
             if not isinstance(schema, Mapping) or set(schema) - SAID != {"$ref"}:
                 break
@@ -205,14 +210,14 @@ class _TypeReader:
 def _function(name: str, tool: Tool, classes: _Classes) -> Function:
     """Return a tool as a function of programs: named parameters, the required ones first, and its result."""
     arguments, results = named_types(tool)
-    needed = set(tool.parameters.get("required", ()))
-    given = _TypeReader(tool.parameters, arguments, "*", classes)
+    required = set(tool.parameters.get("required", ()))
+    reader = _TypeReader(tool.parameters, arguments, "*", classes)
     parameters = [
-        Parameter(key, given.read(schema, (key,)), key in needed)
+        Parameter(key, reader.read(schema, (key,)), key in required)
         for key, schema in tool.parameters.get("properties", {}).items()
         if _is_name(key)
     ]
     schema = result_schema(tool)
-    title = "".join(part.title() for part in name.split("_"))
+    title = "".join(part.title() for part in name.split("_"))  # get_user -> GetUser
     result = _TypeReader(schema, results, None, classes).read(schema, title=title)
     return Function(name, tool, tuple(sorted(parameters, key=lambda one: not one.is_required)), result)

@@ -15,14 +15,20 @@ from typing import Any, Literal, NewType, overload
 
 
 def shown(functions: Mapping[str, Function]) -> str:
-    """Return functions as a model reads them: a line for each class of results, and for each function."""
+    """Return functions as a model reads them: a line for each class of objects, and for each function.
+
+    ::
+
+        class Order: id: OrderId; price: int
+        orders_of(customer: CustomerId) -> list[Order]  # Orders of a customer.
+    """
     lines = [
         f"class {name}: " + "; ".join(f"{key}: {annotation(one)}" for key, one in fields.items())
         for name, fields in _classes(functions).items()
     ]
     for function in functions.values():
-        text = " ".join(function.tool.summary.split())
-        lines.append(_signature(function, "Sequence[") + (f"  # {text}" if text else ""))
+        summary = " ".join(function.tool.summary.split())
+        lines.append(_signature(function) + (f"  # {summary}" if summary else ""))
     return "\n".join(lines)
 
 
@@ -43,38 +49,39 @@ def module(functions: Mapping[str, Function]) -> str:
     parts.append("")
     for function in functions.values():
         # mypy refuses any use of the result of a function that returns None.
-        void = function.result.schema.get("type") == "null"
-        given = replace(function, result=Type({})) if void else function
-        parts.append(f"def {_signature(given, 'Sequence[')}: ...")
+        returns_none = function.result.schema.get("type") == "null"
+        used = replace(function, result=Type({})) if returns_none else function
+        parts.append(f"def {_signature(used)}: ...")
     return "\n".join([*parts, ""])
 
 
-def _signature(function: Function, sequence: str) -> str:
+def _signature(function: Function) -> str:
+    """Return the name, parameters and result of a function, as Python writes them after ``def``."""
     parameters = ", ".join(
-        f"{one.name}: {annotation(one.type, sequence)}{'' if one.is_required else ' = ...'}"
+        f"{one.name}: {annotation(one.type, 'Sequence')}{'' if one.is_required else ' = ...'}"
         for one in function.parameters
     )
     return f"{function.name}({parameters}) -> {annotation(function.result)}"
 
 
-def annotation(kind: Type, sequence: str = "list[") -> str:
+def annotation(kind: Type, list_name: str = "list") -> str:
     """Return a type as Python writes it.
 
     Args:
         kind: the type.
-        sequence: how a list begins: parameters take any sequence, whose items may be of a narrower type.
+        list_name: the name of the type of lists: ``Sequence`` for parameters, whose items may be of a narrower type.
     """
     if kind.name:
         return kind.name
     if kind.fields:
         return kind.title
     if kind.items is not None:
-        return f"{sequence}{annotation(kind.items, sequence)}]"
-    return _of_schema(kind.schema, sequence)
+        return f"{list_name}[{annotation(kind.items, list_name)}]"
+    return _of_schema(kind.schema, list_name)
 
 
-def _of_schema(schema: Any, sequence: str) -> str:
-    """Return the type of a schema as Python writes it; ``Any`` if there is none. ``sequence``: how a list begins."""
+def _of_schema(schema: Any, list_name: str) -> str:
+    """Return the type of a schema as Python writes it; ``Any`` if there is none. ``list_name`` as for `annotation`."""
     if not isinstance(schema, Mapping):
         return "Any"
     values = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -82,13 +89,13 @@ def _of_schema(schema: Any, sequence: str) -> str:
         return f"Literal[{', '.join(map(repr, values))}]"
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return " | ".join(_of_schema({**schema, "type": kind}, sequence) for kind in kinds)
+        return " | ".join(_of_schema({**schema, "type": kind}, list_name) for kind in kinds)
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
-            parts = [_of_schema(inner, sequence) for inner in schema[key]]
+            parts = [_of_schema(inner, list_name) for inner in schema[key]]
             return "Any" if "Any" in parts else " | ".join(dict.fromkeys(parts))
     if kinds == "array":
-        return f"{sequence}{_of_schema(schema.get('items', {}), sequence)}]"
+        return f"{list_name}[{_of_schema(schema.get('items', {}), list_name)}]"
     if kinds == "object":
         return "Mapping[str, Any]"
     return _SCALARS.get(str(kinds), "Any")
@@ -104,4 +111,5 @@ def _all(functions: Mapping[str, Function]) -> Iterator[Type]:
 
 
 def _classes(functions: Mapping[str, Function]) -> dict[str, Mapping[str, Type]]:
+    """Return the fields of each class of objects, by its name."""
     return {kind.title: kind.fields for kind in _all(functions) if kind.fields}

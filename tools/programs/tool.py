@@ -98,12 +98,15 @@ class Program:
         return self._bound(plain, None)
 
     def in_conversation(self, messages: Sequence[Message], tool: Tool) -> Tool:
-        """Return a tool of programs for a conversation, whose ids a program may write."""
+        """Return a tool of programs (``tool``) for a conversation, in which a program may write its ids.
+
+        If there is no program (each function needs an id, and there is none), the tool takes no arguments at all.
+        """
         tools = self.tools.in_conversation(messages)
         program = self if tools is self.tools else replace(self, tools=tools)
         try:
-            return program._bound(tool.readable, _words(messages, self.name))
-        except GrammarError:  # every call needs an id, and there is none
+            return program._bound(tool.readable, _ids(messages, self.name))
+        except GrammarError:
             return tool.changed(parameters={**text_parameters(None), "not": {}}).read_as(tool.readable)
 
     def _bound(self, readable: Tool, words: Sequence[str] | None) -> Tool:
@@ -112,6 +115,10 @@ class Program:
         Args:
             readable: the tool that models see.
             words: the ids that a program may write; None: any word that may be one.
+
+        Raises:
+            SchemaError: no tool can be called in a program.
+            GrammarError: there is no program with these words.
         """
         functions, tools = self._signatures.functions, self.tools
         if not functions:
@@ -120,36 +127,40 @@ class Program:
                 f"no tool can be called in a program: {why or 'there are none'}", hint="call these tools one by one"
             )
         definition = self._definition.text(words, statements=self.statements, nested=self.nested)
-        names = {name: (one.tool.name, [each.name for each in one.parameters]) for name, one in functions.items()}
+        parameters_of = {
+            name: (one.tool.name, [each.name for each in one.parameters]) for name, one in functions.items()
+        }
+        reading = {one.name for one in tools if one.annotations.get("readOnlyHint") is True}
 
         def run(input: str) -> Any:
-            steps, result = Interpreter(names, self.max_calls).run(input), None
-            while isinstance(step := _resumed(steps, result, tools), ToolCall):
-                result = tools.execute(step)
-            assert isinstance(step, StopIteration)
-            return step.value
+            steps = Interpreter(parameters_of, self.max_calls).run(input)
+            asked = _resumed(steps, None, tools)
+            while isinstance(asked, ToolCall):  # without `reading`, nothing is pending
+                asked = _resumed(steps, tools.execute(asked), tools)
+            assert isinstance(asked, StopIteration)
+            return asked.value
 
         async def arun(input: str) -> Any:
-            steps, tasks = Interpreter(names, self.max_calls, reading).run(input), list[asyncio.Task[ToolResult]]()
-            step = _resumed(steps, None, tools)
+            steps = Interpreter(parameters_of, self.max_calls, reading).run(input)
+            tasks: list[asyncio.Task[ToolResult]] = []
+            asked = _resumed(steps, None, tools)
             try:
-                while not isinstance(step, StopIteration):
-                    if isinstance(step, Pending):
-                        step = _resumed(steps, await step.task, tools)
-                    elif step.name in reading:
-                        tasks.append(asyncio.ensure_future(tools.aexecute(step)))
-                        step = steps.send(Pending(tasks[-1]))
+                while not isinstance(asked, StopIteration):
+                    if isinstance(asked, Pending):
+                        asked = _resumed(steps, await asked.task, tools)
+                    elif asked.name in reading:
+                        tasks.append(asyncio.ensure_future(tools.aexecute(asked)))
+                        asked = steps.send(Pending(tasks[-1]))  # never the end, which waits for what is pending
                     else:
-                        step = _resumed(steps, await tools.aexecute(step), tools)
+                        asked = _resumed(steps, await tools.aexecute(asked), tools)
             finally:
                 for task in tasks:
                     task.cancel()
-            return step.value
+            return asked.value
 
-        reading = {one.name for one in tools if one.annotations.get("readOnlyHint") is True}
-        waits = any(is_async(one.function) for one in tools if one.function is not None)
+        has_async = any(is_async(one.function) for one in tools if one.function is not None)
         grammar = {"syntax": "program", "definition": definition}
-        function, parameters = arun if waits else run, text_parameters(grammar)
+        function, parameters = arun if has_async else run, text_parameters(grammar)
         # Frameworks read a function's name, docstring and annotations.
         text = Annotated[str, "The program", WithJsonSchema(parameters["properties"]["input"])]
         function.__annotations__ = {"input": text, "return": Any}
@@ -173,8 +184,8 @@ class Program:
 
 
 def _resumed(steps: Generator[Asked, Any, Any], result: ToolResult | None, tools: ToolSet) -> Asked | StopIteration:
-    """Go on with a program after the result of its call (None: begin); return what it asks for next, or its end with a
-    value.
+    """Go on with a program after the result of a call, or (None) begin. Return what it asks for next, or its end, which
+    has its value.
 
     Raises:
         ToolCallError: the program failed, by this result or in what follows.
@@ -200,14 +211,15 @@ def _plain(result: ToolResult, tool: Tool) -> Any:
     return data
 
 
-def _words(messages: Sequence[Message], name: str) -> tuple[str, ...]:
-    """Return the words of the user, and of the results of programs, that may be ids: with a digit or a mark."""
-    found: dict[str, None] = {}
+def _ids(messages: Sequence[Message], name: str) -> tuple[str, ...]:
+    """Return the words that may be ids, with a digit or a mark, of the user and of results of the tool ``name``: the
+    latest `MAX_WORDS`."""
+    found: dict[str, None] = {}  # an ordered set
     for message in messages:
         if message.role == "user" or (message.role == "tool" and message.name == name):
             for word in message.text.split():
                 bare = word.strip(".,;:!?()[]{}\"'`")
                 if re.search(r"[\d_@/#:-]", bare) and len(bare) <= 128 and not re.search(r"[\"'\\]", bare):
-                    found.pop(bare, None)
+                    found.pop(bare, None)  # a repeated word is as late as its last occurrence
                     found[bare] = None
     return tuple(found)[-MAX_WORDS:]
