@@ -192,7 +192,7 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     data = tmp_path / "rows.jsonl.gz"
     with gzip.open(data, "wt") as file:
         file.write("\n".join(map(json.dumps, rows)))
-    monkeypatch.setattr(bench("results_io"), "RESULTS", tmp_path)
+    monkeypatch.setattr(bench("tables"), "RESULTS", tmp_path)
     assert bench("maskbench").main(peers="", clock="cpu", data=data, keep="masks") == 0
     found = json.loads((tmp_path / "masks.json").read_text(encoding="utf-8"))
     assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0

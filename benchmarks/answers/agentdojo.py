@@ -31,7 +31,7 @@ from unittest.mock import MagicMock
 from pydantic import TypeAdapter
 
 from benchmarks.shared.data import spread
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar import Message, Policy, Tool, ToolCall, ToolSet
 from toolgrammar.core.testing import ScriptedModel
 

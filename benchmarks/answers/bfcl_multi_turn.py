@@ -30,8 +30,8 @@ from typing import Any
 
 from benchmarks.answers.seen_ids import bfcl, call_of, functions, lines
 from benchmarks.shared.answer_ways import Bench, Free, answered, rows_of
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import Message, ToolCall, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet

@@ -37,8 +37,8 @@ from typing import Any, Literal
 
 from benchmarks.shared.answer_ways import ONE_CALL, Bench, Case, answered, constrained, free, peer_way, rows_of
 from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.tools import ToolSet
 

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.shared.pool import spread
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheets
-from benchmarks.shared.tables import FAMILIES
+from benchmarks.shared.tables import FAMILIES, show
 from toolgrammar.core.models import Decides, LocalModel, OneOf, load_model
 
 SEED = 20

@@ -28,8 +28,8 @@ from typing import Any
 from benchmarks.answers.bfcl_multi_turn import Play, Turn, bench_of, conversations
 from benchmarks.answers.seen_ids import bfcl
 from benchmarks.shared.answer_ways import Bench, answered, rows_of
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import Grammar, ToolCall
 from toolgrammar.tools import ToolSet
 

@@ -33,8 +33,8 @@ from typing import Any
 from benchmarks.shared.answer_ways import answered, rows_of
 from benchmarks.shared.free_programs import Interpreter, ProgramError, shown
 from benchmarks.shared.program_tasks import Task, World, all_tasks
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import Grammar, Message, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet, program_tool

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.data import BFCL, rows
-from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.results_io import percentile
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import installed
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet

@@ -33,8 +33,8 @@ from typing import Any
 
 from benchmarks.shared.answer_ways import rows_of
 from benchmarks.shared.data import spread
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Policy, Tool, ToolSet

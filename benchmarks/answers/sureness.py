@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.answer_ways import accepts, cases
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import load_model
 
 BINS = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)

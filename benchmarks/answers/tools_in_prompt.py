@@ -26,8 +26,8 @@ from typing import Any
 
 from benchmarks.shared.answer_ways import Case, judge
 from benchmarks.shared.data import BFCL, MASKBENCH_ALL, rows
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheet, Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
 from toolgrammar.core.conversation import Finish, TokenWritten
 from toolgrammar.core.models import Model

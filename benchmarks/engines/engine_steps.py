@@ -26,7 +26,8 @@ from typing import Any
 
 from benchmarks.shared.data import is_valid, rows
 from benchmarks.shared.pool import alone
-from benchmarks.shared.results_io import RESULTS, show
+from benchmarks.shared.results_io import RESULTS
+from benchmarks.shared.tables import show
 from toolgrammar.core import Vocabulary
 from toolgrammar.tools import ToolSet
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.formats.templates import PACKAGES, TextBackend
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
+from benchmarks.shared.tables import show
 from toolgrammar.core import CallEnd, CallStart, Event, Message, ParseError
 from toolgrammar.core.conversation import ArgumentsDelta
 from toolgrammar.tools import Tool, ToolSet

@@ -28,7 +28,7 @@ from benchmarks.formats.vllm_parsers import (
     run_tests,
     value_class,
 )
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import ArgumentsDelta, CallStart, ParseError, TextDelta
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format

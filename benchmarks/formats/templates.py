@@ -34,8 +34,8 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.peers import single_bytes
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
+from benchmarks.shared.tables import show
 from toolgrammar.core import Message, ToolCall, ToolGrammarError
 from toolgrammar.core.basics import cached_property
 from toolgrammar.core.models.chat_template import ChatTemplate

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.formats.templates import CASES, Renderer, leaves, templates, written
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE
+from benchmarks.shared.tables import show
 from toolgrammar.core import GenerateParams, Message, ToolGrammarError, load_model
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format

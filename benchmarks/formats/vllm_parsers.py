@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, create_model
 
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE, fetch
+from benchmarks.shared.tables import show
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import format_names

@@ -38,7 +38,8 @@ from benchmarks.masks.tool_sets import LLGuidance, Ours
 from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.engines import Encode
 from benchmarks.shared.peers import tekken, tekken_file
-from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.results_io import percentile
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import installed
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED

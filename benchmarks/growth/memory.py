@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.pool import alone
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 

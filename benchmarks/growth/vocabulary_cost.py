@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.shared.peers import tekken_file
 from benchmarks.shared.pool import alone
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks.shared.engines import Encode, LLGuidance, Ours, XGrammar
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import Constraint, Vocabulary
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.data import MASKBENCH_ALL, rows
-from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.results_io import percentile
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar import edits, random_text

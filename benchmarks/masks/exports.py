@@ -23,8 +23,8 @@ from typing import Any
 
 from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, compared, llguidance_peer, mutated, xgrammar_peer
-from benchmarks.shared.results_io import percentile, show
-from benchmarks.shared.tables import NOTATIONS
+from benchmarks.shared.results_io import percentile
+from benchmarks.shared.tables import NOTATIONS, show
 from benchmarks.shared.workers import Worker, gathered
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.export.writers import written_as, written_as_regex

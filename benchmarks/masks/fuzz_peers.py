@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from toolgrammar.core import Grammar
 from toolgrammar.core.grammar import Example
 from toolgrammar.core.validation import Validator

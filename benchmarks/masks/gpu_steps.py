@@ -27,7 +27,7 @@ import torch
 from benchmarks.masks.batch import Rows, begun, call, ours, peers, tool
 from benchmarks.shared.engines import Ours
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 
 #: The shape of Llama 2 7B.
 WIDTH, INNER, HEADS, LAYERS = 4_096, 11_008, 32, 32

@@ -39,7 +39,7 @@ import numpy as np
 
 from benchmarks.shared import peers as vocabularies
 from benchmarks.shared.data import MASKBENCH, rows
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 

@@ -38,7 +38,7 @@ from benchmarks.masks.verdicts import asked
 from benchmarks.shared.data import MASKBENCH_ALL, rows
 from benchmarks.shared.engines import Ours
 from benchmarks.shared.peers import single_bytes
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import Sheet
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError
 from toolgrammar.core.masks.budget import Budget

@@ -29,8 +29,8 @@ from benchmarks.shared import engines
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, compared, llguidance_peer, mutated, xgrammar_peer
 from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sources import CACHE
+from benchmarks.shared.tables import show
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED

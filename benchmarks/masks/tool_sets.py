@@ -28,7 +28,8 @@ import numpy as np
 from benchmarks.shared import engines
 from benchmarks.shared.data import BFCL, distinct_tools
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import percentile, show
+from benchmarks.shared.results_io import percentile
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import installed
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import Tool, ToolSet

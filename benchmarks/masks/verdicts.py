@@ -20,7 +20,8 @@ from typing import Any
 
 from benchmarks.masks.maskbench import reason
 from benchmarks.shared.data import MASKBENCH, rows
-from benchmarks.shared.results_io import RESULTS, show
+from benchmarks.shared.results_io import RESULTS
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import Sheet, Worker, dumped, gathered, installed
 from toolgrammar.core import UnsatisfiableSchemaError
 

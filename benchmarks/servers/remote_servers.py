@@ -29,8 +29,8 @@ import httpx
 import jsonschema
 
 from benchmarks.engines.local_engines import drawn
-from benchmarks.shared.results_io import show
 from benchmarks.shared.sheets import Sheets
+from benchmarks.shared.tables import show
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,

@@ -36,7 +36,7 @@ from typing import Any
 import httpx
 from jsonschema import Draft202012Validator
 
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import peak_memory_mb, processor_seconds
 
 TOOL: dict[str, Any] = {

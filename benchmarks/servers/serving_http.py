@@ -31,7 +31,7 @@ import httpx
 
 from benchmarks.engines.engine_models import smollm2
 from benchmarks.shared.data import is_valid
-from benchmarks.shared.results_io import show
+from benchmarks.shared.tables import show
 from benchmarks.shared.workers import processor_seconds
 from toolgrammar.core.models.published import PUBLISHED
 

@@ -89,23 +89,6 @@ def shows(*names: str, whole: bool = False) -> Callable[[Callable[[Result], str]
     return register
 
 
-def show(name: str, report: Mapping[str, Any], *, keep: bool, table: str | None = None) -> None:
-    """Print what the pages show of a result; with ``keep``, also write ``results/NAME.json``.
-
-    Args:
-        name: of the result.
-        report: plain data.
-        keep: write the file.
-        table: the name in `TABLES`, if it is another.
-    """
-    from benchmarks.shared import tables  # noqa: F401 - it fills `TABLES`
-
-    text = json.dumps({"machine": machine(), **report}, indent=2) + "\n"
-    if keep:
-        (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
-    print(TABLES[table or name](json.loads(text)))
-
-
 def figures(value: float | None) -> str:
     """A time: a digit after the point where it says something, none above a hundred."""
     if value is None:

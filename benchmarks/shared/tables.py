@@ -1,7 +1,9 @@
-"""What the pages show of each result: a function for each, registered by `shows`; most are rows of the same fields."""
+"""What the pages show of each result: a function for each, registered by `shows`; most are rows of the same fields.
+`show` prints one result, and keeps it."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +11,21 @@ from pathlib import Path
 from typing import Any, Union
 
 from benchmarks.shared.figure import bars
-from benchmarks.shared.results_io import SHARES, Result, figures, interval, ratio, share, shares, shows, table, where
+from benchmarks.shared.results_io import (
+    RESULTS,
+    SHARES,
+    TABLES,
+    Result,
+    figures,
+    interval,
+    machine,
+    ratio,
+    share,
+    shares,
+    shows,
+    table,
+    where,
+)
 
 COSTS = Path(__file__).resolve().parents[2] / "docs" / "images" / "costs.svg"
 MB = 2**20
@@ -778,3 +794,18 @@ def costs_picture(result: Result) -> str:
         )
     }
     return bars("Median cost of a mask and of a new schema, by engine", panels, "toolgrammar")
+
+
+def show(name: str, report: Mapping[str, Any], *, keep: bool, table: str | None = None) -> None:
+    """Print what the pages show of a result; with ``keep``, also write ``results/NAME.json``.
+
+    Args:
+        name: of the result.
+        report: plain data.
+        keep: write the file.
+        table: the name in `TABLES`, if it is another.
+    """
+    text = json.dumps({"machine": machine(), **report}, indent=2) + "\n"
+    if keep:
+        (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
+    print(TABLES[table or name](json.loads(text)))
