@@ -97,12 +97,13 @@ NEWEST = {
             "adapters/agent_framework/test_*.py",
             "adapters/server/**/test_*.py",
             "!adapters/server/test_litellm.py",  # its own row
+            "!adapters/server/test_error_words.py",  # likewise
             "!adapters/server/test_batching.py",  # models
             "!adapters/server/test_node.py",  # packages of npm
             "tools/test_mcp.py",
         ),
         slow=("adapters/langchain/test_standard.py",),
-        beside=("ollama", "lark", "build", "setuptools>=77", *SERVER),
+        beside=("ollama", "lark", "build", "setuptools>=77", "pillow", *SERVER),
         without=("autogen_agentchat", "pydantic-ai-slim"),
     ),
     "texts": Environment(
@@ -143,7 +144,11 @@ NEWEST = {
         without=("langchain_core", "autogen_core", "agent_framework"),
     ),
     "ag2": Environment(("ag2",), ("adapters/ag2/test_*.py",)),
-    "litellm": Environment(("litellm",), ("adapters/server/**/test_*litellm*.py",), beside=("lark", *SERVER)),
+    "litellm": Environment(
+        ("litellm",),
+        ("adapters/server/**/test_*litellm*.py", "adapters/server/test_error_words.py"),
+        beside=("lark", *SERVER),
+    ),
     "crewai": Environment(("crewai", "crewai-files"), ("adapters/crewai/test_*.py",)),
     "autogen": Environment(
         ("autogen-core", "autogen-agentchat", "autogen-ext"),
