@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall, as_shown
@@ -32,8 +32,12 @@ Strictness = Literal["closed", "open", "object"]
 Reasoning = Literal["none", "optional", "opened"]
 
 
-#: Beginnings of calls: a regular expression, one of several words, and a regular expression.
-Head = tuple[str, Sequence[str], str]
+class Head(NamedTuple):
+    """Beginnings of calls: for example ``{"name": ``, a name, and ``, "arguments":``."""
+
+    before: str  # a regular expression
+    names: Sequence[str]  # one of these words follows
+    after: str  # a regular expression
 
 
 class OtherCalls(Protocol):
@@ -96,11 +100,17 @@ class TurnSpec:
     def counted(self, least: int | None, most: int | None, distinct: bool = False) -> TurnSpec:
         """Return the turn with a request's bounds on its calls.
 
+        Args:
+            least: the minimum, for a turn with calls; None: 1.
+            most: the maximum; None: that of this turn.
+            distinct: no tool is called twice.
+
         Raises:
             ToolGrammarError: no number of calls is within the bounds.
         """
         if distinct:
             most = min(len(self.tools), len(self.tools) if most is None else most)
+        # A turn that is held to one call stays so.
         upper = self.max_calls if most is None or self.max_calls == 1 else most
         if (least is not None and least < 0) or (most is not None and most < 1):
             raise ToolGrammarError(
@@ -112,27 +122,35 @@ class TurnSpec:
             )
         return replace(self, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
 
-    def part(self, tool: Tool, form: int, make: Callable[[], Grammar]) -> Grammar:
+    def part(self, tool: Tool, format_number: int, make: Callable[[], Grammar]) -> Grammar:
         """Return the part of a format's grammar that belongs to one tool; cached, so that tool sets share it.
 
         Args:
             tool: the tool.
-            form: the rest of the cache key: the number that `grammars` has for the format.
+            format_number: stands for the format in the cache's key; ``grammars.number`` gives it.
             make: makes the grammar from the tool's name and parameters, `whitespace` and `schema`.
 
         Raises:
             SchemaError: the tool's schema cannot be enforced, or no arguments can satisfy it; names the tool.
         """
         identity = tool.identity
-        if identity is None:
+        if identity is None:  # such a tool has no key in the cache
             part = make()
         else:
             strictness = self.strictness.get(tool.name)
-            key = (identity, self.whitespace, self.property_order, self.additional_properties, strictness, form)
+            key = (
+                identity,
+                self.whitespace,
+                self.property_order,
+                self.additional_properties,
+                strictness,
+                format_number,
+            )
             part = self.grammars.get(key, make)
         try:
             part.check()
         except UnsatisfiableSchemaError as error:
+            # A required property that is not declared can be written if undeclared ones are allowed.
             undeclared = f"; or read the tool open: ToolSet(..., strictness={{{tool.name!r}: 'open'}})"
             raise UnsatisfiableSchemaError(
                 f"the tool can never be called: {error.message}",
@@ -268,8 +286,13 @@ class WireFormat(ABC):
         """Return the grammar of the assistant's turn."""
 
     def stricter(self, broken: str, repaired: str) -> WireFormat:
-        """Return the format in which to look for a repair again, as markup of a text became part of a value by one:
-        so that a misspelled argument is not the rest of the string before it. This format, if none did."""
+        """Return the format in which to look for a repair again, because the first repair made markup a part of a value
+        (a misspelled argument, say, the rest of the string before it); this format if it did not.
+
+        Args:
+            broken: the text.
+            repaired: what it was repaired to.
+        """
         return self
 
     def several(

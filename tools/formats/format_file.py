@@ -86,7 +86,7 @@ def read_format(source: str | Path | Mapping[str, Any]) -> WireFormat:
     if "$args" not in call or not ("$name" in call or "$quoted" in call):
         _refuse(name, "call lacks a placeholder for the name or the arguments", "write $name or $quoted, and $args")
     wire = shape(**values) if "triggers" in values else _derived(shape, values)
-    _try(wire)
+    _check_reads_itself(wire)
     return wire
 
 
@@ -109,7 +109,15 @@ def _toml(source: str | Path) -> dict[str, Any]:
 
 
 def _value(name: str, field: Field[Any] | None, key: str, value: Any, known: list[str]) -> Any:
-    """Return the value of a field, checked."""
+    """Return the value of a field, checked: lists as tuples, ``thinking`` as `ReasoningMarkers`.
+
+    Args:
+        name: of the format, for errors.
+        field: the field; None: there is none of this key.
+        key: its name.
+        value: its value in the description.
+        known: the names of all fields.
+    """
     if field is None:
         near = get_close_matches(key, known, 1)
         _refuse(name, f"unknown field {key!r}", f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}")
@@ -131,7 +139,8 @@ def _value(name: str, field: Field[Any] | None, key: str, value: Any, known: lis
 
 
 def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> TemplateFormat:
-    """Return the format of markup: triggers, openers, patterns and the like are made of it."""
+    """Return the format of a description without ``triggers``: they, openers and patterns are made of its markup, and
+    the fields of the description replace what was made."""
     call, parameter = values["call"], values.get("parameter", "")
     more: dict[str, Any] = {}
     if shape is XmlCalls:
@@ -153,7 +162,7 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     return replace(wire, **values)
 
 
-def _try(wire: TemplateFormat) -> None:
+def _check_reads_itself(wire: TemplateFormat) -> None:
     """Refuse a format whose grammar or parser does not take the calls that it renders."""
     calls = [
         ToolCall(id=f"probe000{number}", name=_PROBE.name, arguments={"word": f"word{number}", "count": number})
@@ -161,8 +170,8 @@ def _try(wire: TemplateFormat) -> None:
     ]
     plain = wire.with_special(())
     spec = TurnSpec((_PROBE,), min_calls=1)
-    for some in (calls[:1], calls) if wire.parallel else (calls[:1],):
-        text = plain.render_calls(some)
+    for turn in (calls[:1], calls) if wire.parallel else (calls[:1],):
+        text = plain.render_calls(turn)
         written = f"a call is written as {text!r}"
         parser = plain.parser((_PROBE,), lambda call: call, lambda: "id")
         try:
@@ -171,12 +180,10 @@ def _try(wire: TemplateFormat) -> None:
         except (ToolGrammarError, ValueError) as error:
             _refuse(wire.name, f"the format cannot parse its own calls: {error}", written)
         read = [(event.call.name, event.call.arguments) for event in events if isinstance(event, CallEnd)]
-        if read != [(call.name, call.arguments) for call in some]:
-            _refuse(
-                wire.name, "the format cannot parse its own call", f"a call is written as {text!r}; give head, openers"
-            )
+        if read != [(call.name, call.arguments) for call in turn]:
+            _refuse(wire.name, "the format cannot parse its own call", f"{written}; give head, openers")
         if not admitted:
-            _refuse(wire.name, "its grammar does not accept its own calls", f"a call is written as {text!r}")
+            _refuse(wire.name, "its grammar does not accept its own calls", written)
 
 
 def format_data(wire: WireFormat) -> dict[str, Any]:

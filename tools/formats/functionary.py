@@ -52,17 +52,18 @@ class RecipientsParser(TemplateParser):
 
     def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
         super().__init__(syntax, finish, new_id)
-        self._perhaps = re.compile(r"[\w.\-]*\s*")
+        self._begun_name = re.compile(r"[\w.\-]*\s*")  # more of the name of a recipient may follow
         self._state = self._recipient
 
     def _recipient(self, events: list[Event]) -> bool:
-        """Read a name at the beginning of a turn."""
+        """Read the recipient at the beginning of a turn: after ``>>>``, if the prompt did not end with it."""
         buffer = self._buffer
         if not self._final and buffer.may_begin((">>>",)):
             return False
         begun = ">>>" if buffer.startswith(">>>") else ""
         buffer.skip(len(begun))
-        if not self._final and self._perhaps.fullmatch(buffer.text, buffer.position) and not buffer.startswith(ALL):
+        may_go_on = self._begun_name.fullmatch(buffer.text, buffer.position) and not buffer.startswith(ALL)
+        if not self._final and may_go_on:
             buffer.unread(begun)
             return False
         if buffer.startswith(ALL):

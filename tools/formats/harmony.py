@@ -30,13 +30,13 @@ class Channels(TemplateFormat):
     """A format whose calls have a header in several spellings; all are admitted, and the first is written."""
 
     def _hole_or_markup(self, piece: str) -> Grammar:
-        parts = [_SPELLINGS.get(part, (part,)) for part in _PART.split(piece) if part]
+        """Return the grammar of a piece of the template, with all spellings of the parts in it."""
+        usual = super()._hole_or_markup
         return Grammar.sequence(
             *(
-                super(Channels, self)._hole_or_markup(part[0])
-                if len(part) == 1
-                else Grammar.choice(*map(self.markup, part))
-                for part in parts
+                Grammar.choice(*map(self.markup, _SPELLINGS[part])) if part in _SPELLINGS else usual(part)
+                for part in _PART.split(piece)
+                if part
             )
         )
 

@@ -4,6 +4,8 @@ A family's format is used if its grammar admits, and its parser reads, the turns
 parser reads them, the markup is fitted: the format gets the text that the template writes around names and arguments. A
 template of no known family is fitted from the bare shapes in `SHAPES`. A call that begins with its name, and has JSON
 after it, has no mark by which to know it: of such a template no format is learned.
+
+The *front* and *back* of a call are its markup before the name and after the arguments.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolgrammar.core.conversation import CallEnd, ReasoningMarkers, TextDelta
 from toolgrammar.core.errors import ToolGrammarError
@@ -48,12 +50,13 @@ def learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> WireF
     found = _learned(template, probed, likely)
     if found is None and "{'" in probed.turns.get("nested", ""):
         found = _learned(template, _without_repr(probed), likely)
-    start, end, last = probed.text
-    if not isinstance(found, TemplateFormat) or not start or (found.text_start, found.text_end) == (start, end):
+    text = probed.text
+    if not isinstance(found, TemplateFormat) or not text.start or (found.text_start, found.text_end) == text[:2]:
         return found
-    ends = tuple(dict.fromkeys((*found.end_tokens, *([last] if last else ()))))
-    frames = tuple(dict.fromkeys((*found.frames, *([last] if last else ()))))
-    return replace(found, text_start=start, text_end=end, end_tokens=ends, frames=frames)
+    last = [text.last] if text.last else []
+    ends = tuple(dict.fromkeys((*found.end_tokens, *last)))
+    frames = tuple(dict.fromkeys((*found.frames, *last)))
+    return replace(found, text_start=text.start, text_end=text.end, end_tokens=ends, frames=frames)
 
 
 def _without_repr(probed: Probe) -> Probe:
@@ -62,6 +65,8 @@ def _without_repr(probed: Probe) -> Probe:
 
 
 def _learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> WireFormat | None:
+    """Return the first format that reads and admits the turns: a family's as it is, or one that is fitted, from a
+    likely family, a bare shape or another family; else a likely one that only reads them."""
     families = [wire for wire in (*likely, *FAMILIES[::-1]) if isinstance(wire, TemplateFormat)]
     plain = {wire.name: wire.with_special(()) for wire in families}
     reading = [wire for wire in plain.values() if _may_read(wire, probed) and _reads(wire, probed)]
@@ -70,6 +75,7 @@ def _learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> Wire
             return wire
     known = next((m for m in ReasoningMarkers.KNOWN if m.end in template and m.start in template), None)
     shown = probed.thinking
+    # Markers that the turns show may have other markup around them: known ones are preferred.
     thinking = known if shown is None or (known is not None and known.start in shown.start) else shown
     shapes = [replace(shape, thinking=thinking) for shape in SHAPES]
     names = {wire.name for wire in likely}
@@ -85,6 +91,7 @@ def _learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> Wire
 
 
 def _may_read(wire: TemplateFormat, probed: Probe) -> bool:
+    """Return False if the turn of one call surely has none for the format's parser: a quick test before `_reads`."""
     body = probed.turns["one"].lstrip()
     if wire.anchored:
         return body.startswith(tuple(trigger.lstrip() for trigger in wire.triggers))
@@ -125,8 +132,14 @@ def _admits(wire: TemplateFormat, probed: Probe) -> bool:
 
 
 def _fitted(base: TemplateFormat, probed: Probe, thinking: ReasoningMarkers | None) -> Iterator[TemplateFormat]:
-    """Yield the format with the markup of the turns, once for each possible division of the markup."""
-    turns = {name: _marked(body, probed.ids) for name, body in probed.turns.items()}
+    """Yield the format with the markup of the turns, once for each possible division of the markup.
+
+    Args:
+        base: a family's format or a bare shape.
+        probed: the turns.
+        thinking: the markers of reasoning.
+    """
+    turns = {name: _without_ids(body, probed.ids) for name, body in probed.turns.items()}
     if isinstance(base, BareCalls):
         yield from (replace(base, null=null, afterwards=after) for null in ("null", "None") for after in (False, True))
         return
@@ -153,7 +166,8 @@ def _fitted(base: TemplateFormat, probed: Probe, thinking: ReasoningMarkers | No
                 yield replace(spaced, spacing="flexible")
 
 
-def _marked(body: str, ids: Sequence[str]) -> str:
+def _without_ids(body: str, ids: Sequence[str]) -> str:
+    """Return a turn with `_ID` for each id of a call."""
     for own in ids:
         body = body.replace(own, _ID)
     return body
@@ -167,35 +181,45 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         turns: what the template writes for each probe: ``one`` call, ``two`` calls, ``text`` and a call.
     """
     one = turns["one"].strip()
-    first = _span(one, _PROBED, 0)
-    if first is None:
+    call_of_one = _span(one, _PROBED, 0)
+    if call_of_one is None:
         return
-    head, middle, tail = one[: first[0]], one[first[1] : first[2]], one[first[3] :]
+    head, tail = one[: call_of_one.name], one[call_of_one.arguments_end :]
+    middle = one[call_of_one.name_end : call_of_one.arguments]
     in_object = "{" in head and re.match(r'"[^{}]*:\s*$', middle) is not None and tail.lstrip().startswith("}")
     name = "$name"
-    if in_object:
+    if in_object:  # the quotes around the name belong to it
         head, middle, name = head[:-1], middle[1:], "$quoted"
     between = None
     if "two" in turns:
         two = turns["two"].strip()
-        again = _span(two, _PROBED, 0)
-        second = again and _span(two, "probe_beta", again[3])
-        if not again or not second:
+        first = _span(two, _PROBED, 0)
+        second = first and _span(two, "probe_beta", first.arguments_end)
+        if not first or not second:
             return
-        opening_quote = 1 if name == "$quoted" else 0
-        between = two[again[3] : second[0] - opening_quote]
-    for begin, front, back, separator, finish in _divided(head, tail, between):
-        call = f"{front}{name}{middle}$args{back}".replace(_ID, "$id")
-        wire = with_markup(base, begin, call, separator, finish, between is not None)
+        opening_quote = 1 if in_object else 0
+        between = two[first.arguments_end : second.name - opening_quote]
+    for markup in _divided(head, tail, between):
+        call = f"{markup.front}{name}{middle}$args{markup.back}".replace(_ID, "$id")
+        wire = with_markup(base, markup.begin, call, markup.separator, markup.finish, between is not None)
         start = call.partition("$")[0]
-        if wire.anchored and "text" in turns and not begin and in_object and len(start) > 1:
+        if wire.anchored and "text" in turns and not markup.begin and in_object and len(start) > 1:
             # Text may precede a call without a separator: the beginning of a call, up to its name, is the marker.
             yield replace(wire, triggers=(start + '"',), anchored=False)
         yield wire
 
 
-def _span(body: str, name: str, start: int) -> tuple[int, int, int, int] | None:
-    """Return where a call's name and its arguments, a JSON object after the name, begin and end."""
+class _Span(NamedTuple):
+    """Where the name of a call, and its arguments as a JSON object after the name, begin and end."""
+
+    name: int
+    name_end: int
+    arguments: int
+    arguments_end: int
+
+
+def _span(body: str, name: str, start: int) -> _Span | None:
+    """Return the places of the first call of a name in a turn, from a position on; None: it has no JSON arguments."""
     at = body.find(name, start)
     brace = body.find("{", at)
     while at >= 0 and brace >= 0:
@@ -206,13 +230,23 @@ def _span(body: str, name: str, start: int) -> tuple[int, int, int, int] | None:
         if isinstance(value, dict) and "word" in value:
             # The name may be there twice: the one before the arguments counts.
             at = body.rfind(name, start, brace)
-            return at, at + len(name), brace, end
+            return _Span(at, at + len(name), brace, end)
         brace = body.find("{", brace + 1)
     return None
 
 
-def _divided(head: str, tail: str, between: str | None) -> Iterator[tuple[str, str, str, str, str]]:
-    """Yield begin, the text of a call before its name and after its arguments, separator and finish.
+class _Markup(NamedTuple):
+    """The markup of a turn, as fields of `TemplateFormat`, with the front and back of each call."""
+
+    begin: str
+    front: str
+    back: str
+    separator: str
+    finish: str
+
+
+def _divided(head: str, tail: str, between: str | None) -> Iterator[_Markup]:
+    """Yield the markup of a turn, divided into that of the turn and that of each call.
 
     What the beginning of a turn and the text between two calls end with is of each call; so is what the end of a turn
     and the text between two calls begin with. Both are divided where a marker begins or ends:
@@ -224,7 +258,7 @@ def _divided(head: str, tail: str, between: str | None) -> Iterator[tuple[str, s
         between: the text from the arguments of one call to the name of the next; None: there is one call in a turn.
     """
     if between is None:
-        yield "", head, tail, "", ""
+        yield _Markup("", head, tail, "", "")
         return
     common = (
         size for size in range(min(len(head), len(between)), -1, -1) if between.endswith(head[len(head) - size :])
@@ -234,13 +268,23 @@ def _divided(head: str, tail: str, between: str | None) -> Iterator[tuple[str, s
     between = between[: len(between) - size]
     common = (size for size in range(min(len(tail), len(between)), -1, -1) if between.startswith(tail[:size]))
     size = next(size for size in common if size in (0, len(tail)) or tail[size - 1] in ">]}) \n`")
-    yield begin, front, tail[:size], between[size:], tail[size:]
+    yield _Markup(begin, front, back=tail[:size], separator=between[size:], finish=tail[size:])
 
 
 def with_markup(
     base: TemplateFormat, begin: str, call: str, separator: str, finish: str, parallel: bool, **more: Any
 ) -> TemplateFormat:
-    """Return the format with this markup; what a parser looks for is made of it where the base has none."""
+    """Return the format with this markup; what a parser looks for is made of it where the base has none.
+
+    Args:
+        base: the format.
+        begin: the text before the first call.
+        call: the template of a call.
+        separator: the text between calls.
+        finish: the text after the last call.
+        parallel: a turn may have several calls.
+        more: other fields of the format.
+    """
     wire = replace(base, begin=begin, call=call, separator=separator, finish=finish, parallel=parallel, **more)
     if "$id" in call:
         wire = replace(wire, ids=wire.ids or r"[A-Za-z0-9_\-]{1,40}")
@@ -269,7 +313,8 @@ def _with_trigger(wire: TemplateFormat) -> TemplateFormat:
 
 
 def _pattern(markup: str) -> str:
-    """Return a regular expression of markup with any white space in it; holes are groups."""
+    """Return a regular expression of markup with any white space in it; holes are groups: ``"$name>" ->
+    r"\\s*(?P<name>...)>"``."""
     pattern = ""
     for piece in re.split(r"(\$name|\$id|\s+)", markup):
         if piece == "$name":
@@ -281,80 +326,99 @@ def _pattern(markup: str) -> str:
         elif piece:
             pattern += r"\s*" * (not pattern) + re.escape(piece)
     if pattern.removesuffix(r"\s*").endswith(rf"(?P<name>{WORD})"):
-        pattern = pattern.removesuffix(r"\s*") + r"(?=\s*[^\sA-Za-z0-9_.\-])"  # the name has ended
+        # The name has ended only if a character that is none of a name follows: otherwise more of it may come.
+        pattern = pattern.removesuffix(r"\s*") + r"(?=\s*[^\sA-Za-z0-9_.\-])"
     return pattern if pattern.startswith(r"\s*") else r"\s*" + pattern
 
 
-def _xml(base: XmlCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
-    """Yield formats in which each argument has a tag or a pair of markers, from turns as `_json` takes them.
+class _Pieces(NamedTuple):
+    """The markup of a call of two arguments, ``word`` ("Qaz7") and ``count`` (31): for example
+    ``<f=NAME><p=word>Qaz7</p><p=count>31</p></f>``."""
 
-    The probe has the arguments ``word`` ("Qaz7") and ``count`` (31): what stands between them is the markup."""
-    one = turns["one"].strip()
+    head: str  # before the name of the tool: "<f="
+    first: str  # up to the name of the first argument: "><p="
+    inside: str  # between the name of an argument and its value: ">"
+    join: str  # between two arguments: "</p><p="
+    last: str  # after the last value: "</p></f>"
+
+
+def _pieces(one: str) -> _Pieces | None:
+    """Return the markup of the turn of one call; None: its arguments are not written one by one."""
     at = one.rfind(_PROBED, 0, one.find("word"))
     if at < 0:
-        return
+        return None
     head = one[:at].replace(_PROBED, "$name")
     first, _, rest = one[at + len(_PROBED) :].partition("word")
     inside, _, rest = rest.partition("Qaz7")
     join, _, rest = rest.partition("count")
     inside_of_number, is_there, last = rest.partition("31")
-    if not is_there:
+    if inside != inside_of_number:  # perhaps the first value is marked as a raw string, and the second as none
+        inside, inside_of_number = inside.replace("true", "$raw"), inside_of_number.replace("false", "$raw")
+    return _Pieces(head, first, inside, join, last) if is_there and inside == inside_of_number else None
+
+
+def _xml(base: XmlCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
+    """Yield formats in which each argument has a tag or a pair of markers, from turns as `_json` takes them."""
+    pieces = _pieces(turns["one"].strip())
+    if pieces is None:
         return
-    if inside != inside_of_number:  # perhaps a mark of raw strings
-        if inside.replace("true", "$raw") != inside_of_number.replace("false", "$raw"):
-            return
-        inside = inside.replace("true", "$raw")
     # The markup before an argument is what the texts before the first and before the second one end with.
+    first, join = pieces.first, pieces.join
     limit = min(len(first), len(join))
-    same = next((size for size in range(limit, -1, -1) if first.endswith(join[len(join) - size :])), 0)
-    starts = [size for size in range(same, 0, -1) if join[len(join) - size] in "<[] \n"]
-    for shared in sorted(starts, key=lambda size: join[len(join) - size].isspace()):
-        before, whole = join[len(join) - shared :], join[: len(join) - shared]
-        for after in dict.fromkeys((whole, whole.rstrip())):
-            yield from _xml_divided(base, turns, (head, first, inside, last), before, after, whole[len(after) :])
+    common = next((size for size in range(limit, -1, -1) if first.endswith(join[len(join) - size :])), 0)
+    sizes = [size for size in range(common, 0, -1) if join[len(join) - size] in "<[] \n"]
+    for size in sorted(sizes, key=lambda size: join[len(join) - size].isspace()):
+        before, rest = join[len(join) - size :], join[: len(join) - size]
+        for after in dict.fromkeys((rest, rest.rstrip())):
+            yield from _xml_divided(base, turns, pieces, before, after, rest[len(after) :])
 
 
 def _xml_divided(
-    base: XmlCalls, turns: dict[str, str], pieces: tuple[str, str, str, str], before: str, after: str, gap: str
+    base: XmlCalls, turns: dict[str, str], pieces: _Pieces, before: str, after: str, gap: str
 ) -> Iterator[TemplateFormat]:
-    """Yield the format whose arguments are written between ``before`` and ``after``, with ``gap`` between them.
-
-    ``pieces`` are the texts before the name, from it to the first argument's name, from there to its value, and after
-    the last value.
-    """
-    head, first, inside, last = pieces
-    none = turns.get("empty", "").strip()
-    if last.startswith(after) and after.strip() and first.endswith(before):
-        shared = len(before)
-        middle, tail = first[: len(first) - shared], last[len(after) :]
-        if none and not none.endswith(f"probe_delta{middle}{tail}"):
-            return
-        between = None
-        if "two" in turns:
-            two = turns["two"].strip()
-            begin = two.find("31") + len("31")
-            end = two.rfind("probe_beta", 0, two.find("word", begin))
-            between = two[begin:end][len(after) :].replace("probe_beta", "$name")
-        more: dict[str, Any] = {"parameter": f"{before}$key{inside}$value{after}", "gap": gap}
-        if not base.triggers:
-            more["parameter_head"] = parameter_pattern(before, inside)
-        for begin_, front, back, separator, finish in _divided(head, tail, between):
-            call = f"{front}$name{middle}$args{back}".replace(_ID, "$id")
-            yield with_markup(base, begin_, call, separator, finish, between is not None, **more)
+    """Yield the format whose arguments are written between ``before`` and ``after``, with ``gap`` between them."""
+    head, first, inside, _, last = pieces
+    if not (last.startswith(after) and after.strip() and first.endswith(before)):
+        return
+    middle, tail = first[: len(first) - len(before)], last[len(after) :]  # around the arguments
+    empty = turns.get("empty", "").strip()
+    if empty and not empty.endswith(f"probe_delta{middle}{tail}"):
+        return
+    between = None
+    if "two" in turns:
+        two = turns["two"].strip()
+        start = two.find("31") + len("31")
+        end = two.rfind("probe_beta", 0, two.find("word", start))
+        between = two[start:end][len(after) :].replace("probe_beta", "$name")
+    more: dict[str, Any] = {"parameter": f"{before}$key{inside}$value{after}", "gap": gap}
+    if not base.triggers:
+        more["parameter_head"] = parameter_pattern(before, inside)
+    for markup in _divided(head, tail, between):
+        call = f"{markup.front}$name{middle}$args{markup.back}".replace(_ID, "$id")
+        yield with_markup(base, markup.begin, call, markup.separator, markup.finish, between is not None, **more)
 
 
 def parameter_pattern(before: str, inside: str) -> str:
-    """Return what a parser reads before a value."""
+    """Return the regular expression of what a parser reads before a value: ``"<p=", ">"`` for ``<p=city>``.
+
+    Args:
+        before: the markup before the name of an argument.
+        inside: the markup between the name and the value; ``$raw`` in it is "true" for a raw string, else "false".
+    """
     name = r"""(?P<key>[^\s<>"'=]+?)"""
     front, raw, back = inside.partition("$raw")
     if raw:
         return rf"{_pattern(before)}{name}{re.escape(front)}(?P<raw>true|false){re.escape(back)}"
-    newline = inside[len(inside.rstrip("\n")) :]
-    return rf"{_pattern(before)}\s*{name}{_pattern(inside[: len(inside) - len(newline)])}" + ("\n?" if newline else "")
+    # One newline before a value is markup, further ones belong to the value.
+    markup = inside.rstrip("\n")
+    return rf"{_pattern(before)}\s*{name}{_pattern(markup)}" + ("\n?" if markup != inside else "")
 
 
 def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
-    """Yield formats in which a call is ``name(argument=value)``, from turns as `_json` takes them."""
+    """Yield formats in which a call is ``name(argument=value)``, from turns as `_json` takes them.
+
+    The markup may be that of a list: ``[f(a=1), g(b=2)]``.
+    """
     one = turns["one"].strip()
     at = one.find(f"{_PROBED}(")
     end = one.find(")", at)
@@ -368,13 +432,13 @@ def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateForm
         first = two.find(")", two.find(f"{_PROBED}("))
         between = two[first + 1 : two.find("probe_beta(")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
-        yield with_markup(
-            base, begin + front, "$name($args)", back + separator + front, back + finish, between is not None, gap=gap
-        )
+        # Nothing but the call stands in its template: its front and back go to the markup around it.
+        begin, separator, finish = begin + front, back + separator + front, back + finish
+        yield with_markup(base, begin, "$name($args)", separator, finish, between is not None, gap=gap)
 
 
 def _spaced(wire: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateFormat]:
-    """Yield the format with the white space around calls that the turns have."""
+    """Yield the format with the white space around calls that the turns have, without text before calls or with it."""
     one = turns["one"]
     lead, trail = one[: len(one) - len(one.lstrip())], one[len(one.rstrip()) :]
     wire = replace(wire, lead=lead, trail=trail, afterwards="after" in turns, glued=False)

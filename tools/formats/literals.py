@@ -116,12 +116,13 @@ class LiteralScanner:
         return end + len(mark)
 
     def _string(self, text: str, position: int) -> int:
+        """Read on inside a string, to its end or over an escape; return where reading stopped."""
         quote = self._quote
         marks = marker_search((quote, "\\")) if self._escapes[quote] else marker_search((quote,))
         end, mark = marks.search(text, position, final=False)
         if mark == quote:
             self._quote = ""
-        elif mark:
+        elif mark:  # a backslash escapes the next character
             return end + 2 if end + 2 <= len(text) else end
         return end + len(mark)
 
@@ -183,6 +184,8 @@ class LiteralReader:
 
 
 class _LiteralParser:
+    """Recursive descent over a whole literal, from ``at`` on; its methods raise `ValueError` where it is none."""
+
     def __init__(self, text: str, literals: Literals) -> None:
         self.text = text
         self.at = 0
@@ -220,12 +223,14 @@ class _LiteralParser:
         return _number(number.group())
 
     def _string(self) -> tuple[bool, str]:
+        """Return True and the string that begins here, or False and nothing."""
         for quote, escapes in self._literals.quotes:
             if self.text.startswith(quote, self.at):
                 return True, self._body(quote, escapes)
         return False, ""
 
     def _body(self, quote: str, escapes: bool) -> str:
+        """Return the string that begins with this quote; ``escapes``: a backslash in it escapes."""
         start = self.at = self.at + len(quote)
         pattern = re.compile(rf"\\[\s\S]|{re.escape(quote)}") if escapes else re.compile(re.escape(quote))
         for match in pattern.finditer(self.text, start):
@@ -302,6 +307,11 @@ def unescaped(body: str) -> str:
 
 
 def _number(text: str) -> int | float:
+    """Return the value of a number (`_NUMBER`).
+
+    Raises:
+        ValueError: it is too large.
+    """
     plain = text.replace("_", "")
     if plain.lstrip("-+").isdigit():
         if len(plain) > 4300:  # Python's own bound for what is read as an integer

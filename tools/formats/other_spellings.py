@@ -2,7 +2,8 @@
 
 Where the text of a turn begins as a call of a known tool in one of these spellings (JSON, a tag ``<function=NAME>``, a
 call of Python; each in a code fence or not), the grammar of a turn holds the rest to that call, and the parser reads it
-as one. The heads of `Spelling` say where that is for both, so they agree on what is a call. Any other text stays text.
+as one. The *heads* of a `Spelling`, the texts up to where a call is certain (``{"name": "f", "arguments":``), decide
+for both, so they agree on what is a call. Any other text stays text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from toolgrammar.core.basics import cached_property
 from toolgrammar.core.conversation import Event, TextDelta, ToolCall
@@ -56,7 +58,7 @@ class Spelling(ABC):
     Attributes:
         wire: the format whose parser reads the calls.
         start: how each of them begins, outside of a fence.
-        added: text that the parser gets first.
+        added: text that the parser of ``wire`` gets before the text: the bracket of its list, where there is none.
         is_json: arguments are one JSON object.
     """
 
@@ -112,7 +114,8 @@ class Objects(Spelling):
 
     def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
         """Yield the heads: the last character is the colon before the arguments."""
-        yield rf"(?:\[{_SPACE})?{self._to_name}", tuple(dump_name(tool.name) for tool in tools), self._to_arguments
+        names = tuple(dump_name(tool.name) for tool in tools)
+        yield Head(rf"(?:\[{_SPACE})?{self._to_name}", names, self._to_arguments)
 
     @property
     def any_head(self) -> str:
@@ -124,19 +127,20 @@ class Objects(Spelling):
         return any(head["name"] == dump_name(tool.name) for tool in tools)
 
     def calls(self, turn: TurnSpec) -> Grammar:
-        """Return the grammar of the objects, with any white space."""
+        """Return the grammar of the objects with any white space: in a list, or one after another, each in a fence or
+        not."""
         turn = replace(turn, whitespace="flexible")
-        form = turn.grammars.number(self)
+        number = turn.grammars.number(self)
         calls = {
-            tool.name: (dump_name(tool.name), turn.part(tool, form, partial(self._rest, tool, turn)))
+            tool.name: (dump_name(tool.name), turn.part(tool, number, partial(self._after_name, tool, turn)))
             for tool in turn.tools
         }
-        head, comma = map(Grammar.from_regex, (self._to_name, rf"{_SPACE},{_SPACE}"))
-        begun, ended = map(Grammar.from_regex, (rf"\[{_SPACE}", rf"{_SPACE}\]"))
-        apart = self.wire.several(turn, calls, head, Grammar.from_regex(rf"{_FENCE_END}(?:{_FENCE})?"))
-        return Grammar.choice(apart, Grammar.sequence(begun, self.wire.several(turn, calls, head, comma), ended))
+        to_name, comma = map(Grammar.from_regex, (self._to_name, rf"{_SPACE},{_SPACE}"))
+        opened, closed = map(Grammar.from_regex, (rf"\[{_SPACE}", rf"{_SPACE}\]"))
+        apart = self.wire.several(turn, calls, to_name, Grammar.from_regex(rf"{_FENCE_END}(?:{_FENCE})?"))
+        return Grammar.choice(apart, Grammar.sequence(opened, self.wire.several(turn, calls, to_name, comma), closed))
 
-    def _rest(self, tool: Tool, turn: TurnSpec) -> Grammar:
+    def _after_name(self, tool: Tool, turn: TurnSpec) -> Grammar:
         to_arguments, end = map(Grammar.from_regex, (self._to_arguments + _SPACE, rf"{_SPACE}\}}"))
         marks = turn.marks(named_tool(tool, is_quoted=True))
         return Grammar.sequence(*marks, to_arguments, turn.arguments(tool), end)
@@ -157,16 +161,17 @@ class OfFormat(Spelling):
     keyed: bool = False
 
     def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
-        """Yield the heads: the start, a name, and what follows it."""
-        begun = quoted(self.start)
-        if not self.keyed:
-            yield begun, tuple(tool.name for tool in tools), self.closing
-            if self.empty:
-                yield begun, tuple(tool.name for tool in tools if not tool.parameters.get("required")), self.empty
+        """Yield the heads: the start, a name, and what follows it; where calls are keyed, ``f()`` and ``f(city=``."""
+        start = quoted(self.start)
+        names = tuple(tool.name for tool in tools)
+        if self.keyed:
+            yield Head(start, names, rf"{self.closing}\)")
+            for tool in tools:
+                yield Head(rf"{start}{quoted(tool.name)}{self.closing}", _keys(tool), "=")
             return
-        yield begun, tuple(tool.name for tool in tools), rf"{self.closing}\)"
-        for tool in tools:
-            yield rf"{begun}{quoted(tool.name)}{self.closing}", _keys(tool), "="
+        yield Head(start, names, self.closing)
+        if self.empty:
+            yield Head(start, tuple(tool.name for tool in tools if not tool.parameters.get("required")), self.empty)
 
     @property
     def any_head(self) -> str:
@@ -199,7 +204,7 @@ def _row(name: str) -> TemplateFormat:
 
 @lru_cache(maxsize=1)
 def _spellings() -> tuple[Spelling, ...]:
-    """Return all spellings."""
+    """Return all spellings: JSON, a tag with JSON, a tag for each argument, and Python in a list or one call a line."""
     wire = replace(_row("json"), name="objects", begin="", separator="\n", finish="", end_tokens=())
     objects = replace(wire, triggers=("{", "[", *_FENCES), skips=(",", "[", "]", *_FENCES), names="")
     tag = _row("functionary-v3.1")
@@ -225,6 +230,23 @@ def _spellings() -> tuple[Spelling, ...]:
     )
 
 
+class _Row(NamedTuple):
+    """A spelling for the tools of a turn."""
+
+    spelling: Spelling
+    tools: tuple[Tool, ...]  # those that it can call
+    fence: str  # the regular expression of the code fence before a call, which may be optional
+
+
+class _Candidate(NamedTuple):
+    """A spelling in which a text may still be a call."""
+
+    spelling: Spelling
+    tools: tuple[Tool, ...]
+    head: Grammar  # the head of a call of any tool
+    pattern: re.Pattern[str]  # the same; groups: ``before`` the call, and those of `Spelling.any_head`
+
+
 @dataclass(frozen=True)
 class OtherSpellings:
     """The spellings that are not a format's own, for the tools of a turn.
@@ -232,10 +254,10 @@ class OtherSpellings:
     A tool that a spelling cannot write is not among its tools: a text that begins as a call of it is text.
 
     Attributes:
-        rows: the spellings, each with the tools that it can call, and the regular expression of what stands before.
+        rows: the spellings, each with the tools that it can call.
     """
 
-    rows: tuple[tuple[Spelling, tuple[Tool, ...], str], ...]
+    rows: tuple[_Row, ...]
 
     @classmethod
     def beside(cls, wire: WireFormat, turn: TurnSpec) -> OtherSpellings:
@@ -249,29 +271,29 @@ class OtherSpellings:
             return cls(())
         turn = replace(turn, min_calls=max(turn.min_calls, 1), text=False)
         rows = (
-            (spelling, spelling.spelled(turn), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
+            # A call in the format's own spelling is one of another spelling only in a fence.
+            _Row(spelling, spelling.spelled(turn), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
             for spelling in _spellings()
             if spelling.is_json or len(turn.tools) <= MAX_COMPILED
         )
-        return cls(tuple((spelling, tools, before) for spelling, tools, before in rows if tools))
+        return cls(tuple(row for row in rows if row.tools))
 
     def of_tools(self, tools: Iterable[Tool]) -> OtherSpellings:
         """Return the spellings for tools of the same names, with the values of today or of a conversation, or none."""
         named = {tool.name: tool for tool in tools}
         rows = (
-            (spelling, tuple(named[tool.name] for tool in known if tool.name in named), before)
-            for spelling, known, before in self.rows
+            row._replace(tools=tuple(named[tool.name] for tool in row.tools if tool.name in named)) for row in self.rows
         )
-        return OtherSpellings(tuple((spelling, those, before) for spelling, those, before in rows if those))
+        return OtherSpellings(tuple(row for row in rows if row.tools))
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:
         """The beginnings of a text that make it a call."""
         return tuple(
-            (_SPACE + fence + before, names, after)
-            for spelling, tools, fence in self.rows
-            for before, names, after in spelling.heads(tools)
-            if names
+            head._replace(before=_SPACE + row.fence + head.before)
+            for row in self.rows
+            for head in row.spelling.heads(row.tools)
+            if head.names
         )
 
     def grammars(self, turn: TurnSpec) -> list[Grammar]:
@@ -279,15 +301,18 @@ class OtherSpellings:
         turn = replace(turn, min_calls=max(turn.min_calls, 1), text=False)
         end = Grammar.from_regex(_FENCE_END)
         return [
-            Grammar.sequence(Grammar.from_regex(_SPACE + before), spelling.calls(replace(turn, tools=tools)), end)
-            for spelling, tools, before in self.rows
+            Grammar.sequence(
+                Grammar.from_regex(_SPACE + row.fence), row.spelling.calls(replace(turn, tools=row.tools)), end
+            )
+            for row in self.rows
         ]
 
 
 @lru_cache(maxsize=32)
-def _any_head(spelling: Spelling, before: str) -> tuple[Grammar, re.Pattern[str]]:
-    """Return the beginnings of calls of any tool: with them, no expression has the names of the tools."""
-    pattern = rf"(?P<before>{_SPACE}{before}){spelling.any_head}"
+def _any_head(spelling: Spelling, fence: str) -> tuple[Grammar, re.Pattern[str]]:
+    """Return the heads of calls of any tool, as a grammar and as a pattern; without the names of tools, they are made
+    once for all requests."""
+    pattern = rf"(?P<before>{_SPACE}{fence}){spelling.any_head}"
     return Grammar.from_regex(re.sub(r"\?P<\w+>", "?:", pattern)), re.compile(pattern)
 
 
@@ -311,14 +336,12 @@ class OtherSpellingsParser:
         self._parser: FormatParser | None = None  # known once the text has decided
         self._inner = inner
         self._finish, self._new_id = finish, new_id
-        # The spellings in which the text may still be a call, each with its tools, and with its heads as a grammar and
-        # as a pattern.
         self._candidates = [
-            (spelling, tools, *_any_head(spelling, before)) for spelling, tools, before in spellings.rows
+            _Candidate(row.spelling, row.tools, *_any_head(row.spelling, row.fence)) for row in spellings.rows
         ]
-        self._held = ""
-        self._examined = 0
-        self._own: list[Edit] = []
+        self._held = ""  # the text so far, while it is undecided
+        self._examined = 0  # its length when it was last looked at
+        self._own: list[Edit] = []  # the leniency of a call in another spelling; none: the text is not one
 
     @property
     def leniencies(self) -> Sequence[Edit]:
@@ -333,15 +356,15 @@ class OtherSpellingsParser:
         if len(self._held) > _ALWAYS and len(self._held) < self._examined + self._examined // 4:
             return []
         self._examined = len(self._held)
-        for spelling, tools, _, head in self._candidates:
-            if (match := head.match(self._held)) is not None and spelling.is_call(match, tools):
+        for spelling, tools, _, pattern in self._candidates:
+            if (match := pattern.match(self._held)) is not None and spelling.is_call(match, tools):
                 self._own.append(lenient("other_spelling", 0, match.group()))
                 self._parser = spelling.wire.parser(tools, self._finish, self._new_id)
                 if spelling.added:
                     self._parser.feed(spelling.added)
                 self._held = self._held[match.end("before") :]
                 return self._give()
-        self._candidates = [each for each in self._candidates if each[2].begins(self._held)]
+        self._candidates = [each for each in self._candidates if each.head.begins(self._held)]
         if self._candidates:
             return []
         self._parser = self._inner

@@ -1,11 +1,14 @@
-"""Turns that a chat template writes for probe calls: what a format must be, if it is the template's."""
+"""Turns that a chat template writes for probe calls: the format of the template writes and reads them.
+
+The words in the probe calls ("Qaz7", "Saying this.") occur in no template, so what stands around them is markup.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 
@@ -14,7 +17,7 @@ from ..tool import Tool
 #: What a template is given for the end token: a character for private use.
 _END = "\U000f0e0d"
 
-#: What may be the last of a call.
+#: The last words of the probe calls: what ends a turn comes after them.
 _LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_void", "probe_theta")
 
 #: Spellings of the end of a sequence.
@@ -58,6 +61,14 @@ TURNS: Mapping[str, tuple[str, tuple[ToolCall, ...]]] = {
 }
 
 
+class TextMarkup(NamedTuple):
+    """The markup of a turn of text; all empty if there is none."""
+
+    start: str = ""
+    end: str = ""
+    last: str = ""  # the marker that ends such a turn
+
+
 @dataclass(frozen=True)
 class Probe:
     """The output of a template.
@@ -67,13 +78,13 @@ class Probe:
             template refuses, or writes in part only, are left out.
         ids: the ids of the calls, as given to the template.
         thinking: the markers around reasoning before a call.
-        text: the markup around a turn of text, and the marker that ends such a turn; all empty if there is none.
+        text: the markup around a turn of text.
     """
 
     turns: Mapping[str, str]
     ids: tuple[str, ...]
     thinking: ReasoningMarkers | None = None
-    text: tuple[str, str, str] = ("", "", "")
+    text: TextMarkup = field(default_factory=TextMarkup)
 
 
 def probe(template: str, ends: Sequence[str]) -> Probe | None:
@@ -89,7 +100,8 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
     if not shape.writes_calls:
         return None
     question = {"role": "user", "content": "Question."}
-    for described in (*([[tool.to_openai() for tool in TOOLS]] if shape.shows_tools else []), []):
+    with_tools = [[tool.to_openai() for tool in TOOLS]] if shape.shows_tools else []
+    for described in (*with_tools, []):
         try:
             prompt = render(template, [question], described, eos_token=_END, add_generation_prompt=True)
         except Exception:  # a template may raise anything; some refuse the tools
@@ -99,6 +111,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         return None
 
     def written(text: str, calls: Sequence[ToolCall], reasoning: str | None = None) -> str | None:
+        """Return the conversation with a turn of the assistant; None if the template refuses it."""
         turns = shaped([Message("assistant", text, tool_calls=tuple(calls), reasoning=reasoning)], shape)
         try:
             return render(template, [question, *turns], described, eos_token=_END, add_generation_prompt=False)
@@ -144,33 +157,42 @@ def _place_text(found: dict[str, str]) -> None:
 _CONTROLS = re.compile(r"(?:<\|[^<>|\s]+\|>)+")
 
 
-def _around_text(spoken: str, prompt: str, ends: Sequence[str]) -> tuple[str, str, str]:
-    """Return the markup before and after the text of a turn that begins with a control token, and what ends the turn.
+def _around_text(spoken: str, prompt: str, ends: Sequence[str]) -> TextMarkup:
+    """Return the markup of a turn of text, if it begins with a control token.
 
     Args:
         spoken: a conversation with a turn of text.
-        prompt: it, as it is before that turn.
+        prompt: the conversation before that turn.
         ends: tokens that may end a turn.
     """
+    none = TextMarkup()
     opened = next(
         (m.start for m in ReasoningMarkers.KNOWN if m.start and prompt.rstrip().endswith(m.start.strip())), ""
     )
     prompt = prompt.rstrip().removesuffix(opened.strip()) if opened else prompt
     if not spoken.startswith(prompt):
-        return "", "", ""
+        return none
     before, said, after = spoken[len(prompt) :].partition("Saying this.")
     after = after.replace(_END, "")
     if not said or not _CONTROLS.fullmatch(before) or not (after == "" or _CONTROLS.fullmatch(after)):
-        return "", "", ""
+        return none
     if any(marker.start and marker.start in before for marker in ReasoningMarkers.KNOWN):
-        return "", "", ""
+        return none
     tokens = re.findall(r"<[^<>]+>", after)
-    last = next((number for number, token in enumerate(tokens) if token in ends), len(tokens) - 1)
-    return before, "".join(tokens[: max(last, 0)]), tokens[last] if tokens else ""
+    if not tokens:
+        return TextMarkup(before)
+    last = next((index for index, token in enumerate(tokens) if token in ends), len(tokens) - 1)
+    return TextMarkup(before, "".join(tokens[:last]), tokens[last])
 
 
 def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
-    """Return the markers around the reasoning of a turn."""
+    """Return the markers around the reasoning of a turn; None if they are not to be seen.
+
+    Args:
+        turn: what follows the question, with the reasoning "Thinking so." and a call.
+        prompt: what follows the question where the turn begins.
+        call: the turn of the same call without reasoning.
+    """
     before, said, rest = turn.removeprefix(prompt).partition("Thinking so.")
     after = rest.partition(call.split(">")[0] + ">")[0] if call.strip() in rest else ""
     end = re.match(r"\s*(<[^<>]+>|\[[A-Z_/]+\])", after)
@@ -188,23 +210,23 @@ def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
         spoken: the same conversation with a turn of text.
         name: of the tool that is called first.
     """
-    rest = "Question." + prompt.rpartition("Question.")[2]
-    begun = whole.rfind(rest)
-    if begun >= 0:
-        return _answer(whole[begun + len(rest) :], name)
+    end_of_prompt = "Question." + prompt.rpartition("Question.")[2]
+    found = whole.rfind(end_of_prompt)
+    if found >= 0:  # as a rule, the turn follows the prompt
+        return _answer(whole[found + len(end_of_prompt) :], name)
     at = next((at for at in range(min(len(prompt), len(whole))) if prompt[at] != whole[at]), len(whole))
     if at < len(prompt) and not prompt[at:].strip():  # the prompt ends with other white space than the turn begins with
         return _answer(whole[at:].lstrip(), name)
     before, said, _ = spoken.rpartition("Saying this.")
     if "Question." in whole[at:] and said and whole.startswith(before):  # a question looks otherwise once answered
         return _answer(whole[len(before) :], name)
-    if at < len(prompt):  # the prompt goes on with reasoning, or with less than the turn has
-        before = prompt[:at]
-        at = max((before.rfind(mark) + len(mark) for mark in (">", "\n", "]") if mark in before), default=0)
-        for marker in ReasoningMarkers.KNOWN:
-            begun = before.rfind(marker.start)
-            if begun > 0 and begun + len(marker.start) == at:
-                at = begun
+    if at < len(prompt):  # the prompt goes on with reasoning, or with less than the turn has: go back to a marker's end
+        common = prompt[:at]
+        at = max((common.rfind(mark) + len(mark) for mark in (">", "\n", "]") if mark in common), default=0)
+        for marker in ReasoningMarkers.KNOWN:  # or to the beginning of one that opens reasoning
+            opened = common.rfind(marker.start)
+            if opened > 0 and opened + len(marker.start) == at:
+                at = opened
     return _answer(whole[at:], name)
 
 
@@ -218,7 +240,8 @@ def _answer(body: str, name: str) -> str:
 
 
 def _end(body: str, after: str, ends: Sequence[str]) -> str:
-    """Return a turn without the markup that ends it.
+    """Return a turn without the markup that ends it: what a turn of text ends with, too, from a marker on, and what
+    follows the last word of a call from a token on that may end a turn.
 
     Args:
         body: the turn.
@@ -230,7 +253,7 @@ def _end(body: str, after: str, ends: Sequence[str]) -> str:
         if char != ending:
             break
         common -= 1
-    starts = [at for at, char in enumerate(body[common:], common) if char in "<[" + _END]
+    starts = [at for at, char in enumerate(body[common:], common) if char in "<[" + _END]  # of markers
     if starts:
         # A word between two control tokens belongs to both: the end begins after it.
         is_inside = len(starts) > 1 and re.search(r"<\|[^<>]*>[a-z_]+$", body[: starts[0]]) is not None

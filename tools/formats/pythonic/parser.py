@@ -50,8 +50,9 @@ class PythonicCallsParser(TemplateParser):
         super().__init__(syntax, finish, new_id)
         self._key = ""
         self._literal = LiteralReader(PYTHON, ",)")
-        self._value_at: int | None = None  # of the pieces of a malformed call, the first of the value that is broken
-        self._place = 0  # of that value
+        # Of the pieces of a malformed call, the index of the first of the value that is broken; None: no value is.
+        self._value_at: int | None = None
+        self._place = 0  # where that value, or what may be an echo, begins
         self._mended = 0  # calls that were read in another way
         self._said: set[tuple[str, str]] = set()  # names and arguments of the calls so far
         self._is_echo = False  # the last call was one of them
@@ -69,7 +70,7 @@ class PythonicCallsParser(TemplateParser):
         return goes_on
 
     def _release(self, events: list[Event]) -> None:
-        """Send the events of a call that might have been an echo, or forget them if it was."""
+        """Send the held events of a call, once it is whole, or forget them if it is an echo."""
         if not self._held or not isinstance(self._held[-1], CallEnd):
             return
         if self._is_echo:
@@ -88,6 +89,7 @@ class PythonicCallsParser(TemplateParser):
             self._space.clear()
             finish = self._finish_mark
             if finish and finish in self._passed and not set(self._passed).intersection(self._syntax.triggers):
+                # Behind the calls without new markup before it: perhaps an echo, which is known at its end.
                 self._held, self._place = [], buffer.place
                 events = self._held
             self._come_to_call("")
@@ -130,10 +132,10 @@ class PythonicCallsParser(TemplateParser):
         """Read on in the value of an argument; a malformed one is kept for `_mend`."""
         literal = self._literal
         if not literal.take(self._buffer):
-            goes_on = self._unfinished(events, literal.pieces)
-            if goes_on and self._problem != ToolCall.ENDS_INSIDE:
+            is_given_up = self._unfinished(events, literal.pieces)
+            if is_given_up and self._problem != ToolCall.ENDS_INSIDE:
                 self._value_at, self._place = len(self._call_text), self._buffer.place
-            return goes_on
+            return is_given_up
         if literal.problem is not None:
             self._value_at, self._place = len(self._call_text), self._buffer.place
             return self._give_up(literal.problem, events)
@@ -148,27 +150,30 @@ class PythonicCallsParser(TemplateParser):
         return super()._end_call(arguments, raw, events)
 
     def _mend(self, events: list[Event]) -> bool:
-        """Read strings that hold the quotes around them: each ends where another argument or the call's end follows."""
+        """Read strings that hold the quotes around them: each ends where another argument or the call's end follows.
+
+        ``'O'Neil', b="x")`` is ``O'Neil``, and then the argument ``b``.
+        """
         is_tried = self._value_at is not None and self._mended < MAX_MENDED
         text = "".join(self._call_text[self._value_at :]) if is_tried else ""
         self._value_at = None
         found: list[tuple[str, str]] = []
         key, at = self._key, 0
         while text[at : at + 1] in ("'", '"') and key not in self._values and key not in dict(found):
-            last = re.compile(_LAST_QUOTE[text[at]]).search(text, at + 1)
-            if last is None:
+            last_quote = re.compile(_LAST_QUOTE[text[at]]).search(text, at + 1)
+            if last_quote is None:
                 return False
             try:
-                found.append((key, unescaped(text[at + 1 : last.start("rest") - 1])))
+                found.append((key, unescaped(text[at + 1 : last_quote.start("rest") - 1])))
             except ValueError:
                 return False
-            at = last.end()
-            if last["end"]:
+            at = last_quote.end()
+            if last_quote["end"]:
                 for name, value in found:
                     self._add_argument(name, value, dump_json(value), events)
                 self._note_leniency("unescaped_quote", text[:at], at=self._place)
                 self._mended += 1
                 self._buffer.unread(text[at:])
                 return self._close_arguments(events)
-            key = last["key"]
+            key = last_quote["key"]
         return False

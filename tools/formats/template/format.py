@@ -163,9 +163,11 @@ class TemplateFormat(WireFormat):
         return replace(self, call_id="")
 
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
-        """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
+        """Return the format for a vocabulary with these control tokens: its markers among them are control tokens, all
+        others are text."""
         vocabulary = frozenset(special)
-        # A marker that is text in the family's own vocabulary may be a control token in this one.
+        # A marker that is text in the family's own vocabulary may be a control token in this one. (Tokens of one or two
+        # characters, "[" say, are no markers.)
         thinking = () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
         written = (*self._markup, *thinking)
         more = {token for token in vocabulary if len(token) > 2 and any(token in text for text in written)}
@@ -335,7 +337,8 @@ class TemplateFormat(WireFormat):
         return self.names or (WORD if "$name" in self.call else r"[^\x00]+")
 
     def _beginnings(self, tool: Tool) -> Iterator[str]:
-        """Yield the beginnings of a turn whose first call is of a tool, without white space before them."""
+        """Yield the beginnings of a turn whose first call is of a tool, up to the piece behind its name, without white
+        space before them."""
         values = {"$name": tool.name, "$quoted": dump_json(tool.name)}
         for template in (self.call, *self.others):
             pieces = HOLE.split(template)
@@ -374,11 +377,11 @@ class TemplateFormat(WireFormat):
             text = self._free_text(turn)
         else:
             # The first character that is not white space does not begin a trigger. (White space alone is no text.)
-            begun = "|".join(re.escape(trigger.lstrip(SPACE)) for trigger in self.triggers)
-            without = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
+            triggers = "|".join(re.escape(trigger.lstrip(SPACE)) for trigger in self.triggers)
+            excluded = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
             for before, names, after in () if turn.other is None else turn.other.heads:
-                without += f"(?!{before}(?:{'|'.join(map(quoted, names))}){after})"
-            text = Grammar.from_regex(rf"{without}[ \t\n\r]*(?!{begun})[^ \t\n\r][\s\S]*")
+                excluded += f"(?!{before}(?:{'|'.join(map(quoted, names))}){after})"
+            text = Grammar.from_regex(rf"{excluded}[ \t\n\r]*(?!{triggers})[^ \t\n\r][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:
@@ -390,20 +393,28 @@ class TemplateFormat(WireFormat):
     def _calls_as(self, template: str, turn: TurnSpec) -> Grammar:
         """Return the grammar of the calls of a turn, each written by a template."""
         pieces = [piece for piece in HOLE.split(template) if piece]
-        at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
+        name_at = next(index for index, piece in enumerate(pieces) if piece in ("$name", "$quoted"))
         markup = cache(self._hole_or_markup)  # all tools share it
-        head = Grammar.sequence(*map(markup, pieces[:at]))
-        form = turn.grammars.number((self, template))
-        calls = {tool.name: self._call(tool, turn, pieces[at:], form, markup) for tool in turn.tools}
+        head = Grammar.sequence(*map(markup, pieces[:name_at]))
+        number = turn.grammars.number((self, template))
+        calls = {tool.name: self._call(tool, turn, pieces[name_at:], number, markup) for tool in turn.tools}
         turn = turn if self.parallel else replace(turn, max_calls=1)
         return self.several(turn, calls, head, self.markup(self.separator))
 
     def _call(
-        self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], form: int, markup: Callable[[str], Grammar]
+        self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], number: int, markup: Callable[[str], Grammar]
     ) -> tuple[str, Grammar]:
-        """Return the name of a tool as it is written, and the grammar of the rest of its call."""
+        """Return the name of a tool as it is written, and the grammar of the rest of its call.
+
+        Args:
+            tool: the tool.
+            turn: the specification of the turn.
+            pieces: those of the template from the name on.
+            number: see `TurnSpec.part`.
+            markup: returns the grammar of a piece.
+        """
         name = tool.name if pieces[0] == "$name" else dump_name(tool.name)
-        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces, markup))
+        return name, turn.part(tool, number, partial(self._rest, tool, turn, pieces, markup))
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], markup: Callable[[str], Grammar]) -> Grammar:
         """Return the grammar of a call after its name, which is the first of its pieces."""
@@ -416,11 +427,11 @@ class TemplateFormat(WireFormat):
             for piece in pieces[1:]
         ]
         if turn.is_marked:
-            # `parts` lacks the name: what is at an index of `pieces` is at the one before.
-            after = pieces.index("$args")
-            behind = pieces[after + 1] if pieces[after + 1 :] and pieces[after + 1] != "$id" else ""
-            after += 1 if behind else 0  # the markup behind a number tells that it is whole
-            parts[after:after] = turn.marks(ReadingMark.of_end(size_of(mark(behind, self._control))))
+            # `parts` lacks the name: the arguments are before this index, and the markup behind them is at it.
+            at = pieces.index("$args")
+            behind = pieces[at + 1] if pieces[at + 1 :] and pieces[at + 1] != "$id" else ""
+            at += 1 if behind else 0  # a number is whole only when the markup behind it is read
+            parts[at:at] = turn.marks(ReadingMark.of_end(size_of(mark(behind, self._control))))
             parts[:0] = turn.marks(named_tool(tool, is_quoted=pieces[0] == "$quoted"))
         return Grammar.sequence(*parts)
 
@@ -437,8 +448,9 @@ class TemplateFormat(WireFormat):
         return turn.arguments(tool)
 
     def _check_name(self, name: str) -> None:
-        marked = next((token for token in self.special if "$name" in self.call and token in name), None)
-        if not re.fullmatch(self.name_pattern, name) or marked:
+        """Raise a `ToolGrammarError` if the format cannot write a tool's name."""
+        holds_marker = "$name" in self.call and any(token in name for token in self.special)
+        if not re.fullmatch(self.name_pattern, name) or holds_marker:
             raise ToolGrammarError(
                 f"the format {self.name} cannot express the tool name {name!r}",
                 hint=f"rename the tool (names match {self.name_pattern}), or choose a JSON format, such as hermes",
@@ -482,7 +494,7 @@ class TemplateFormat(WireFormat):
         skipped = [mark for mark in triggers if "{" not in openers or not mark.startswith("{")]
         markup = (self.begin, self.separator, self.finish, *skipped, *self.special, *self.skips)
         skips = {mark.strip(SPACE) for mark in (*markup, *self.end_tokens, *self.call_ends)} - set(openers) - {""}
-        after = "" if self.thinking is None else self.thinking.after
+        after = "" if self.thinking is None else self.thinking.after  # markup between reasoning and the rest
         frames = (*self.frames, self.unthought, *self._around_text, after, *self.ends)
         return Syntax(
             triggers=triggers,
@@ -514,9 +526,13 @@ class TemplateFormat(WireFormat):
         )
 
     def _markup_up_to_call(self, before: str, openers: Sequence[str], *, follows: bool = False) -> tuple[str, ...]:
-        """Return the markup before a call, up to the end of the marker that a parser looks for.
+        """Return the markup up to the end of a call's opener, without white space, for each template of a call; empty
+        if a template shows none of the openers.
 
-        After another call, it begins with that call's closing markup. Empty if the division is not known.
+        Args:
+            before: what stands before the call.
+            openers: the openers.
+            follows: another call stands before that: its closing markup comes first.
         """
         found = []
         for template in (self.call, *self.others):
@@ -539,7 +555,8 @@ class TemplateFormat(WireFormat):
         return tuple(without_space(self._closing_markup(template) + finish) for template in (self.call, *self.others))
 
     def _head_templates(self, openers: Sequence[str]) -> tuple[str, ...]:
-        """Return the texts between the beginning of a call and its arguments, as far as they are known."""
+        """Return the text between the opener of a call and its arguments, for each template; empty if a template shows
+        none of the openers."""
         found = []
         for template in (self.call, *self.others):
             before = template.partition("$args")[0]
@@ -575,6 +592,7 @@ class TemplateFormat(WireFormat):
         return self.begin + self.separator.join(written) + self.finish
 
     def _render_call(self, call: ToolCall, index: int) -> str:
+        """Return a call by its template; ``index`` is its number in the turn."""
         self._check_name(call.name)
         values = {
             "$name": call.name,
