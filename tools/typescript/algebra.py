@@ -110,11 +110,11 @@ class TypeAlgebra:
             return [ts.Literal.of(True), ts.Literal.of(False)]
         return [] if bare == ts.NEVER else [type_]
 
-    def undefined(self, type_: ts.Type) -> bool:
+    def may_be_undefined(self, type_: ts.Type) -> bool:
         """Return True if a value may be ``undefined``, which JSON has no word for."""
         bare = self.bare(type_)
         if isinstance(bare, ts.Union):
-            return any(self.undefined(member) for member in bare.members)
+            return any(self.may_be_undefined(member) for member in bare.members)
         return bare in (ts.UNDEFINED, ts.VOID)
 
     def plain(self, type_: ts.Type, at: ts.At) -> ts.Type:

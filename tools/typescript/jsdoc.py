@@ -134,6 +134,7 @@ def _nearest(name: str) -> str:
 
 
 def _parameter(doc: Doc, value: str) -> None:
+    """Enter a ``@param`` tag: ``{string} city - Name of it. @minLength 1``."""
     match = _PARAM.match(value)
     if match is None:
         raise JsDocError("@param lacks the name of a parameter")
@@ -204,6 +205,7 @@ def _value(name: str, value: str) -> Any:
 
 
 def _pattern(value: str) -> str:
+    """Return a regular expression, which may stand between slashes: ``/^a/ -> ^a``."""
     if not value or "\n" in value:
         raise JsDocError("@pattern takes a regular expression on one line")
     if len(value) > 1 and value.startswith("/") and (end := value.rfind("/")) > 0:

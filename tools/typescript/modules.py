@@ -2,6 +2,9 @@
 
 TypeScript keeps types and values apart: a class and an enum are both, an interface and an alias are types, a function
 and a constant are values. Namespaces of one name are one namespace; so are the parts of an interface.
+
+The last name of ``A.B.C`` is *final*: it is looked for among types, or among values. A name before a dot may be a
+namespace, or either.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ _KINDS = {
 }
 _TYPES = ("interface", "type", "enum", "class")
 _VALUES = ("enum", "class", "function", "const")
+#: What an import may leave out at the end of a path.
 _ENDINGS = ("", ".ts", ".d.ts", ".tsx", ".mts", ".d.mts", ".cts", ".d.cts", "/index.ts", "/index.d.ts")
+#: The endings of files that an import may mean when it names a script.
 _SCRIPTS = {".js": (".ts", ".d.ts", ".tsx"), ".mjs": (".mts", ".d.mts"), ".cjs": (".cts", ".d.cts"), ".jsx": (".tsx",)}
 _WITHOUT_MEANING = ("comment", "empty_statement", "hash_bang_line", ";")
 
@@ -129,13 +134,13 @@ class Program:
         self.files = {posixpath.normpath(path): content for path, content in (files or {}).items()}
         self.declarations: list[Declaration] = []  # of the text, also in its namespaces, in order
         self.ignored: list[Node] = []  # statements of the text that declare nothing
-        self._modules: dict[str, Space] = {}
-        self._ambient: dict[str, Space] = {}  # declare module "name"
-        self._following: set[Link] = set()
-        own = next((path for path, content in self.files.items() if content == text), "")
-        self.main = Space(Source(text), folder=posixpath.dirname(own))
-        if own:
-            self._modules[own] = self.main
+        self._modules: dict[str, Space] = {}  # the files that are parsed, by path
+        self._ambient: dict[str, Space] = {}  # what `declare module "name"` declares, by name
+        self._following: set[Link] = set()  # the links that are followed at the moment
+        own_path = next((path for path, content in self.files.items() if content == text), "")
+        self.main = Space(Source(text), folder=posixpath.dirname(own_path))
+        if own_path:
+            self._modules[own_path] = self.main
         self._declare(self.main.source.root, self.main)
         for link in self.main.exports.values():  # `export { A }` and `export = N.A` stand apart from the declaration
             space: Space | None = self.main
@@ -149,7 +154,13 @@ class Program:
     # -- looking up --------------------------------------------------------------------------------------------
 
     def find(self, path: tuple[str, ...], space: Space, *, values: bool = False) -> Target | None:
-        """Return the target of a name, or of names joined by dots, in this scope; None if there is none."""
+        """Return what a name, or names joined by dots, mean in a scope; None if that is not declared.
+
+        Args:
+            path: the names.
+            space: the scope: they are looked for there and in the spaces around it.
+            values: the last one is a value, not a type.
+        """
         around: Space | None = space
         while around is not None:
             first = self._member(path[0], around, values=values, final=len(path) == 1)
@@ -179,7 +190,7 @@ class Program:
         return None
 
     def _member(self, name: str, space: Space, *, values: bool, final: bool) -> Target | None:
-        """Return the target of a name inside one space. Before a dot, namespaces come first."""
+        """Return what a name means inside one space; before a dot, a namespace comes first."""
         declared = (space.values if values else space.types).get(name)
         if not final:
             declared = declared or (space.types if values else space.values).get(name)
@@ -192,6 +203,7 @@ class Program:
         return space.spaces.get(name)
 
     def _follow(self, link: Link, space: Space, *, values: bool, final: bool = True) -> Target | None:
+        """Return what a link leads to (`_linked`); None for a circle of links."""
         if link in self._following:  # names that only stand for each other
             return None
         self._following.add(link)
@@ -201,12 +213,10 @@ class Program:
             self._following.discard(link)
 
     def _linked(self, link: Link, space: Space, *, values: bool, final: bool) -> Target | None:
-        """Return what a link leads to; None if that is not declared. Before a dot, it may be a type or a value."""
+        """Return what a link leads to: None if that is not declared, `Missing` if its file was not given."""
         if link.module is None:
             target = self.find(link.path, space, values=values)
-            if target is None or not final:
-                return target or self.find(link.path, space, values=not values)
-            return target
+            return target or self.find(link.path, space, values=not values)
         module = self.module(link.module, space)
         if module is None:
             return Missing(link.module)
@@ -215,18 +225,19 @@ class Program:
     def inside(
         self, target: Target, path: tuple[str, ...], *, values: bool = False, final: bool = True
     ) -> Target | None:
-        """Return the target of names inside a namespace or module."""
+        """Return what names mean inside a namespace or module, as others see it."""
         for index, name in enumerate(path):
             if isinstance(target, Missing):
                 return target
-            last = final and index == len(path) - 1
+            is_last = final and index == len(path) - 1
             inner: Target | None = None
             if isinstance(target, Space):
-                inner = self._exported(name, target, values=values, final=last, seen=set())
-            elif target.kind == "enum" and last:
+                inner = self._exported(name, target, values=values, final=is_last, seen=set())
+            elif target.kind == "enum" and is_last:
                 return None  # a member; whoever asks knows about enums
-            elif target.name in target.space.spaces:
-                inner = self._exported(name, target.space.spaces[target.name], values=values, final=last, seen=set())
+            elif target.name in target.space.spaces:  # a namespace with the name of a declaration adds to it
+                added = target.space.spaces[target.name]
+                inner = self._exported(name, added, values=values, final=is_last, seen=set())
             if inner is None:
                 return None
             target = inner
@@ -239,7 +250,7 @@ class Program:
             name: as it is imported.
             space: the module.
             values: look for values, not for types.
-            final: follow it to its declaration.
+            final: no dot follows the name.
             seen: the modules that were asked.
         """
         if id(space) in seen:
@@ -275,7 +286,14 @@ class Program:
             self._statement(statement, statement, space, exported=False)
 
     def _statement(self, node: Node, statement: Node, space: Space, *, exported: bool) -> None:
-        """Enter what a statement declares, imports or exports in the tables of its space."""
+        """Enter what a statement declares, imports or exports in the tables of its space.
+
+        Args:
+            node: the statement, or the one inside ``export`` or ``declare``.
+            statement: the whole statement, before which the comment stands.
+            space: the file or namespace.
+            exported: ``export`` stands before it.
+        """
         kind = node.type
         if kind in _WITHOUT_MEANING:
             return
@@ -328,18 +346,18 @@ class Program:
         """Enter a declaration in its space; interfaces, enums and overloads of one name are one declaration."""
         source = space.source
         name = source.text(child_of(node, "name"))
-        tables = [table for table, kinds in ((space.types, _TYPES), (space.values, _VALUES)) if kind in kinds]
+        tables = [table for table, those in ((space.types, _TYPES), (space.values, _VALUES)) if kind in those]
         for table in tables:
             earlier = table.get(name)
             if earlier is None:
                 continue
-            both = {earlier.kind, kind}
-            if both <= {"interface", "class"} and not (earlier.kind == kind == "class"):
+            kinds = {earlier.kind, kind}
+            if kinds in ({"interface"}, {"interface", "class"}):
                 # TypeScript joins them; a class is also a value.
-                earlier.kind = "class" if "class" in both else "interface"
+                earlier.kind = "class" if "class" in kinds else "interface"
                 if kind == "class":
                     space.values[name] = earlier
-            elif both not in ({"enum"}, {"function"}):
+            elif kinds not in ({"enum"}, {"function"}):
                 raise source.wrong(node, f"{name!r} is declared twice", "rename one of the declarations")
             earlier.nodes.append(node)
             earlier.statements.append(statement)
@@ -373,7 +391,7 @@ class Program:
                 for specifier in parts(child):
                     name = child_of(specifier, "name")
                     alias = specifier.child_by_field_name("alias") or name
-                    space.links[text(alias)] = Link(node, module_name, (self._plain(name, space),))
+                    space.links[text(alias)] = Link(node, module_name, (self._specified(name, space),))
 
     def _export(self, node: Node, statement: Node, space: Space) -> None:
         """Enter the names that an export statement exports, in each of its forms."""
@@ -385,10 +403,10 @@ class Program:
             for specifier in parts(clause):
                 local = child_of(specifier, "name")
                 alias = specifier.child_by_field_name("alias") or local
-                space.exports[self._plain(alias, space)] = Link(node, module, (self._plain(local, space),))
+                space.exports[self._specified(alias, space)] = Link(node, module, (self._specified(local, space),))
             return
         if star is not None:
-            space.exports[self._plain(parts(star)[0], space)] = Link(node, module)
+            space.exports[self._specified(parts(star)[0], space)] = Link(node, module)
             return
         if module is not None:
             space.stars.append(Link(node, module))
@@ -407,7 +425,8 @@ class Program:
             if default and name_node is not None:
                 space.exports["default"] = Link(node, None, (space.source.text(name_node),))
 
-    def _plain(self, node: Node, space: Space) -> str:
+    def _specified(self, node: Node, space: Space) -> str:
+        """Return the name in an import or export, which may be a string."""
         return space.source.string(node) if node.type == "string" else space.source.text(node)
 
 

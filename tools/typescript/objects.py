@@ -58,21 +58,21 @@ class ObjectReader(TypeAlgebra):
                     reason = "the members that a class inherits are not read here"
                     return ts.unknown(reason, "write an interface", scope.at(clause))
             own = override(own, self._body(parts(child_of(node, "body")), scope))
-        whole = ts.Object()
+        is_base_alone = len(bases) == 1 and not (own.properties or own.index)
+        inherited = ts.Object()
         for node in bases:
             at = scope.at(node)
             base = self.type(node, scope)
             bare = self.bare(base, at)
-            more = bool(own.properties or own.index or len(bases) > 1)
             if isinstance(bare, ts.Refused):
-                return ts.unknown(bare.reason, bare.hint, bare.at) if more else bare
+                return bare if is_base_alone else ts.unknown(bare.reason, bare.hint, bare.at)
             if isinstance(bare, (ts.Array, ts.Tuple)):
-                if more:
-                    reason = f"{declaration.name!r} is an array with properties, which JSON has no values for"
-                    return ts.unknown(reason, "use the array alone", at)
-                return base
-            whole = self.both_objects([whole, self.object(base, at)])
-        return override(whole, own)
+                if is_base_alone:
+                    return base
+                reason = f"{declaration.name!r} is an array with properties, which JSON has no values for"
+                return ts.unknown(reason, "use the array alone", at)
+            inherited = self.both_objects([inherited, self.object(base, at)])
+        return override(inherited, own)
 
     def _body(self, members: list[Node], scope: ts.Scope) -> ts.Object:
         """Return the type of the members between braces."""
@@ -100,7 +100,7 @@ class ObjectReader(TypeAlgebra):
         return ts.Object(tuple(properties.values()), index, call)
 
     def _hidden(self, node: Node, scope: ts.Scope) -> bool:
-        """Return True if a member is not part of the values: static, private."""
+        """Return True if a member is not part of the values: static, private, protected."""
         access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
         return (
             (access is not None and scope.source.text(access) != "public")
@@ -132,7 +132,7 @@ class ObjectReader(TypeAlgebra):
         """Return a method or an accessor; None for one that is not part of the values."""
         source = scope.source
         name_node = child_of(node, "name")
-        source.leave_out(node)
+        source.leave_out(node)  # no schema has it, unless it is the getter of an interface
         if source.text(name_node) == "constructor" and node.type != "method_signature":
             for parameter in parts(child_of(node, "parameters")):
                 if has_word(parameter, "accessibility_modifier", "readonly"):
@@ -155,6 +155,7 @@ class ObjectReader(TypeAlgebra):
         return replace(method, type=self.later(only_child(result), scope), method=False)
 
     def _index(self, node: Node, scope: ts.Scope) -> ts.Index | None:
+        """Return the index signature ``[key: K]: T``; None if JSON has no such keys."""
         if node.child_by_field_name("index_type") is None:
             raise scope.source.wrong(node, "an interface cannot be a mapped type", MAPPED)
         annotation = node.child_by_field_name("type")

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError, ToolGrammarError
 from toolgrammar.core.schema import KEYWORDS
@@ -89,6 +89,14 @@ def _bounded() -> Iterator[None]:
         ) from None
 
 
+class _Function(NamedTuple):
+    """A function that a text declares."""
+
+    name: str
+    signature: Node  # with the parameters
+    commented: Node  # the node behind its comment
+
+
 class _Text:
     """One text: its declarations, and the tools and schemas made of them."""
 
@@ -138,8 +146,8 @@ class _Text:
             raise self.source.wrong(at.node, f"{declaration.name!r} is a {what}, not a type", "name a type")
         schema = self.writer.schema(self.reader.named(declaration, (), at), at)
         self._check_comments()
-        rooted: dict[str, Any] | bool = self._rooted(schema)
-        return rooted
+        whole: dict[str, Any] | bool = self._self_contained(schema)
+        return whole
 
     # -- choosing ----------------------------------------------------------------------------------------------
 
@@ -160,76 +168,83 @@ class _Text:
         return matching[0]
 
     def _roots(self, *, objects: bool = True) -> list[Declaration]:
-        """Return the exported types without type parameters; if there are none, those that nothing else uses.
+        """Return the exported types that need no type arguments; if there are none, those that nothing else uses.
 
         Args:
             objects: only types of objects.
         """
         kinds = ("interface", "type") if objects else ("interface", "type", "enum", "class")
-        types = [d for d in self.program.declarations if d.kind in kinds and not self._generic(d)]
+        types = [d for d in self.program.declarations if d.kind in kinds and not self._needs_type_arguments(d)]
         exported = [d for d in types if d.exported]
         if objects:
             exported = [d for d in exported if self._is_object(d)]
         if exported:
             return exported
-        used = {name for d in self.program.declarations for name in self._used(d) if name != d.name}
+        used = {name for d in self.program.declarations for name in self._names_in(d) if name != d.name}
         free = [d for d in types if d.name not in used and (not objects or self._is_object(d))]
         # Types that only refer to each other in a circle: the first stands for them.
         return free or [d for d in types if not objects or self._is_object(d)][:1]
 
     def _is_object(self, declaration: Declaration) -> bool:
+        """Return True if all values of a declared type are objects; also if that is not known of an interface or class:
+        the error comes where the type is needed."""
         if declaration.kind not in ("type", "interface", "class"):
             return False
         with _naming(declaration.name):
             at = self._at(declaration)
             type_ = self.reader.named(declaration, (), at)
-            if isinstance(self.reader.bare(type_), Refused):  # the error is raised where the type is needed
+            if isinstance(self.reader.bare(type_), Refused):
                 return declaration.kind != "type"
             return self.writer.kinds(type_) == {"object"}
 
     def _at(self, declaration: Declaration) -> At:
         return At(declaration.space.source, declaration.node)
 
-    def _generic(self, declaration: Declaration) -> bool:
+    def _needs_type_arguments(self, declaration: Declaration) -> bool:
+        """Return True if a type has a type parameter without a default."""
         parameters = declaration.node.child_by_field_name("type_parameters")
-        given = parts(parameters) if parameters is not None else []
-        return any(one.child_by_field_name("value") is None for one in given)
+        return parameters is not None and any(
+            parameter.child_by_field_name("value") is None for parameter in parts(parameters)
+        )
 
-    def _used(self, declaration: Declaration) -> Iterator[str]:
+    def _names_in(self, declaration: Declaration) -> Iterator[str]:
+        """Yield every name in a declaration."""
         for node in declaration.nodes:
             for inner in walk(node):
                 if inner.type in ("type_identifier", "identifier"):
                     yield self.source.text(inner)
 
-    def _functions(self, declaration: Declaration) -> list[tuple[str, Node, Node]]:
-        """Return name, signature and commented node of each function that it declares."""
+    def _functions(self, declaration: Declaration) -> list[_Function]:
+        """Return the functions that it declares: itself, or the methods of an object type that has nothing else."""
         node, statement = declaration.node, declaration.statements[0]
         if declaration.kind == "function":
-            return [(declaration.name, node, statement)]
+            return [_Function(declaration.name, node, statement)]
         if declaration.kind == "const":
             annotation = node.child_by_field_name("type")
             value = only_child(annotation) if annotation is not None else node.child_by_field_name("value")
-            functions = ("function_type", "arrow_function", "function_expression")
-            return [(declaration.name, value, statement)] if value is not None and value.type in functions else []
+            if value is None or value.type not in ("function_type", "arrow_function", "function_expression"):
+                return []
+            return [_Function(declaration.name, value, statement)]
         if declaration.kind == "type":
             value = child_of(node, "value")
             if value.type == "function_type":
-                return [(declaration.name, value, statement)]
-            return self._methods([value]) if value.type == "object_type" and not self._generic(declaration) else []
-        if declaration.kind == "interface" and not self._generic(declaration):
+                return [_Function(declaration.name, value, statement)]
+            is_plain = value.type == "object_type" and not self._needs_type_arguments(declaration)
+            return self._methods([value]) if is_plain else []
+        if declaration.kind == "interface" and not self._needs_type_arguments(declaration):
             if any(child.type == "extends_type_clause" for part in declaration.nodes for child in part.named_children):
                 return []
             return self._methods([child_of(part, "body") for part in declaration.nodes])
         return []
 
-    def _methods(self, bodies: list[Node]) -> list[tuple[str, Node, Node]]:
-        """Return the functions of an object type that has nothing else."""
+    def _methods(self, bodies: list[Node]) -> list[_Function]:
+        """Return the methods of an object type; none if it has other members, too."""
         methods = []
         for member in (member for body in bodies for member in parts(body)):
             signature, name = _method(member), member.child_by_field_name("name")
             if signature is None or name is None:
                 return []
-            methods.append((self.source.text(name).strip("\"'"), signature, member))
+            methods.append(_Function(self.source.text(name).strip("\"'"), signature, member))
         return methods
 
     # -- making ------------------------------------------------------------------------------------------------
@@ -238,26 +253,26 @@ class _Text:
         """Yield the tools of a declaration: its functions, or the object itself."""
         functions = self._functions(declaration)
         scope = Scope(declaration.space)
-        self.reader.read.add(declaration)
+        self.reader.needed.add(declaration)
         overloads = [node for node in declaration.nodes[1:] if node.type == "function_signature"]
-        twice = Counter(name for name, *_ in functions)
         if declaration.kind == "function" and overloads:
-            functions = [(declaration.name, overloads[0], overloads[0]), *functions]
-            twice[declaration.name] = 2
-        for name, signature, commented in functions:
-            with _naming(name):
-                if twice[name] > 1:
+            functions = [_Function(declaration.name, overloads[0], overloads[0]), *functions]
+        signatures = Counter(function.name for function in functions)
+        for function in functions:
+            with _naming(function.name):
+                if signatures[function.name] > 1:
                     raise self.source.refuse(
-                        signature,
-                        f"the function {name!r} has overloads",
+                        function.signature,
+                        f"the function {function.name!r} has overloads",
                         "declare each signature under its own name, or name the declarations that you want",
                     )
-                yield self._function(name, signature, commented, scope)
+                yield self._function(function, scope)
         if not functions:
             with _naming(declaration.name):
                 yield self._object(declaration)
 
     def _object(self, declaration: Declaration) -> Tool:
+        """Return the tool whose arguments are of an object type."""
         at = self._at(declaration)
         if declaration.kind in ("enum", "const") or not self._is_object(declaration):
             raise self.source.wrong(at.node, "arguments are always an object", "put the value into an interface")
@@ -265,24 +280,18 @@ class _Text:
         # The name of a tool that is not an identifier is in a tag of its comment.
         docs = [self.source.doc(statement) for statement in declaration.statements]
         name = next((doc.name for doc in docs if doc.name), declaration.name)
-        return self._tool(name, "", self._rooted(schema))
+        return self._tool(name, "", self._self_contained(schema))
 
-    def _function(self, name: str, signature: Node, commented: Node, scope: Scope) -> Tool:
-        """Return a function as a tool.
-
-        Args:
-            name: of the tool, unless a comment names it.
-            signature: the node with its parameters.
-            commented: the node behind its comment.
-            scope: of its types.
-        """
+    def _function(self, function: _Function, scope: Scope) -> Tool:
+        """Return a function as a tool, with the name that its comment gives (``@name``), or its own."""
+        name, signature, commented = function
         if signature.child_by_field_name("type_parameters") is not None:
             raise self.source.refuse(signature, "a generic function has many signatures", "write out one of them")
         doc = self.source.doc(commented)
         properties: dict[str, Any] = {}
         required: list[str] = []
         types: dict[str, Type] = {}
-        whole: list[tuple[Type, Any]] = []
+        unnamed: list[tuple[Type, Any]] = []  # types and schemas of parameters that are all arguments
         for parameter in parts(child_of(signature, "parameters")):
             pattern = parameter.child_by_field_name("pattern")
             label = self.source.text(pattern) if pattern is not None else "?"
@@ -290,7 +299,7 @@ class _Text:
             with _naming(name, label):
                 type_, schema = self._parameter(parameter, pattern, label, scope)
                 if pattern is not None and (pattern.type == "object_pattern" or label == "_"):
-                    whole.append((type_, schema))
+                    unnamed.append((type_, schema))
                     continue
                 if label in properties:
                     raise self.source.wrong(parameter, f"the parameter {label!r} is declared twice", "rename it")
@@ -300,21 +309,21 @@ class _Text:
                     schema = self.writer.documented(type_, schema, more, at)
                 properties[label], types[label] = schema, type_
                 optional = parameter.type == "optional_parameter" or parameter.child_by_field_name("value") is not None
-                if not optional and not self.reader.undefined(type_):
+                if not optional and not self.reader.may_be_undefined(type_):
                     required.append(label)
-        if whole and (properties or len(whole) > 1):
+        if unnamed and (properties or len(unnamed) > 1):
             raise self.source.refuse(
                 signature, "a parameter without a name would be all arguments", "give every parameter a name"
             )
         at = scope.at(commented)
         arguments: Type = Object(tuple(Property(label, type_) for label, type_ in types.items()))
-        if whole:
-            arguments, made = whole[0]
-            schema = self._rooted(made)
+        if unnamed:
+            arguments, made = unnamed[0]
+            schema = self._self_contained(made)
         else:
             schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
             schema = self._with_definitions(schema)
-        self._nested(doc, arguments, schema, at)
+        self._apply_tags_of_parameters(doc, arguments, schema, at)
         extra = replace(doc, description="", parameters={}, name=None)
         schema = self.writer.documented(arguments, schema, extra, at)
         return self._tool(doc.name or name, doc.description, schema)
@@ -344,26 +353,33 @@ class _Text:
         at = scope.at(node)
         return type_, self.writer.documented(type_, self.writer.schema(type_, at), doc, at)
 
-    def _nested(self, doc: jsdoc.Doc, arguments: Type, schema: Any, at: At) -> None:
-        """Apply ``@param options.city`` to a property inside a parameter that is written out in the signature."""
+    def _apply_tags_of_parameters(self, doc: jsdoc.Doc, arguments: Type, schema: Any, at: At) -> None:
+        """Apply ``@param options.city`` to a property inside a parameter that is written out in the signature.
+
+        Args:
+            doc: the comment of the function, without the tags of whole parameters.
+            arguments: the type of the arguments.
+            schema: their schema, which is changed.
+            at: the place of the function.
+        """
         for path, said in doc.parameters.items():
             first, *rest = path.split(".")
             properties = schema.get("properties", {})
             # The parameter that is the arguments themselves has any name in a comment: `options` in `options.city`.
-            steps = [first, *rest] if first in properties or not rest else rest
-            target: Any = None
+            names = [first, *rest] if first in properties or not rest else rest
+            inner: Any = None  # the schema of the names so far, and its type, if that is known
             type_: Type | None = arguments
-            for step in steps:
-                target, holder = properties.get(step), properties
-                if not isinstance(target, dict):
+            for name in names:
+                inner, holder = properties.get(name), properties
+                if not isinstance(inner, dict):
                     raise self.source.wrong(
                         at.node, f"@param {path}: there is no such parameter", "correct the comment"
                     )
-                properties = target.get("properties", {})
+                properties = inner.get("properties", {})
                 shape = self.reader.bare(type_) if type_ is not None else None
-                found = shape.get(step) if isinstance(shape, Object) else None
+                found = shape.get(name) if isinstance(shape, Object) else None
                 type_ = found.type if found is not None else None
-            holder[steps[-1]] = self.writer.documented(type_ or UNKNOWN, target, said, at)
+            holder[names[-1]] = self.writer.documented(type_ or UNKNOWN, inner, said, at)
 
     def _tool(self, name: str, description: str, schema: Any) -> Tool:
         """Return a tool; a description of its arguments as a whole is part of its own."""
@@ -376,19 +392,22 @@ class _Text:
             description = "\n".join(part for part in (description, inner) if part)
         return Tool(name, description, schema)
 
-    def _rooted(self, schema: Any) -> Any:
-        """Return a self-contained schema, with what it refers to in its ``$defs``."""
+    def _self_contained(self, schema: Any) -> Any:
+        """Return a schema with what it refers to in its ``$defs``; one that is a reference becomes its definition, if
+        that is not recursive and no keyword stands beside the reference and in it."""
         if isinstance(schema, dict) and "$ref" in schema:
             key = schema["$ref"].removeprefix("#/$defs/")
-            body = self.writer.definitions[key]
+            definition = self.writer.definitions[key]
             siblings = {name: value for name, value in schema.items() if name != "$ref"}
-            if not isinstance(body, dict):
-                return self._with_definitions(schema) if siblings else body
-            if key not in self._reachable(body) and not set(siblings) & set(body) - KEYWORDS.annotations:
-                return self._rooted({**body, **siblings})
+            if not isinstance(definition, dict):
+                return self._with_definitions(schema) if siblings else definition
+            in_both = (set(siblings) & set(definition)) - KEYWORDS.annotations
+            if key not in self._reachable(definition) and not in_both:
+                return self._self_contained({**definition, **siblings})
         return self._with_definitions(schema)
 
     def _with_definitions(self, schema: Any) -> Any:
+        """Return a schema with the definitions that it refers to."""
         keys = self._reachable(schema)
         if not keys:
             return schema
@@ -409,7 +428,7 @@ class _Text:
     def _check_comments(self) -> None:
         """Refuse a tag where nothing reads it: it would be lost in silence."""
         for declaration in self.program.declarations:
-            if declaration not in self.reader.read or declaration.kind == "const":
+            if declaration not in self.reader.needed or declaration.kind == "const":
                 continue
             for comment in self.source.unread(declaration.nodes):
                 text = self.source.text(comment)
@@ -428,8 +447,8 @@ class _Text:
 def _method(member: Node) -> Node | None:
     """Return the signature of a member that is a function."""
     if member.type == "method_signature":
-        accessor = any(child.type in ("get", "set") for child in member.children)
-        return None if accessor else member
+        is_accessor = any(child.type in ("get", "set") for child in member.children)
+        return None if is_accessor else member
     annotation = member.child_by_field_name("type") if member.type == "property_signature" else None
     if annotation is not None:
         inner = next((child for child in annotation.named_children if child.type != "comment"), None)

@@ -154,7 +154,7 @@ class SchemaWriter:
 
     def _value(self, type_: ts.Type, at: ts.At, where: str) -> Any:
         """Return the schema of a type whose value must be there."""
-        if self.reader.undefined(type_):
+        if self.reader.may_be_undefined(type_):
             raise at.source.refuse(at.node, f"JSON has no `undefined` {where}", "use null")
         return self._schema(type_, at)
 
@@ -186,7 +186,7 @@ class SchemaWriter:
         for one in values:
             where = one.at or at
             properties[one.name] = self._property(one, where)
-            if one.definite or not (one.optional or self.reader.undefined(one.type)):
+            if one.definite or not (one.optional or self.reader.may_be_undefined(one.type)):
                 required.append(one.name)
         made: dict[str, Any] = {"type": "object"}
         if properties or type_.index is None:

@@ -66,9 +66,9 @@ class Source:
                     self.trailing.setdefault(node.start_point[0], node)
         # By the first byte of a comment: the node that it describes. Outer nodes claim comments first, so a comment
         # before `string[]` belongs to the array.
-        self.taken: dict[int, tuple[int, int, str]] = {}
+        self.taken: dict[int, _Identity] = {}
         # By the span of a part that is read on demand: True if it was read.
-        self.parts: dict[tuple[int, int], bool] = {}
+        self.on_demand: dict[tuple[int, int], bool] = {}
 
     # -- text and places ---------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class Source:
 
         A comment belongs to the first node that asks for it; that one may ask again.
         """
-        owner = (node.start_byte, node.end_byte, node.type)
+        owner = _identity(node)
         lines: list[str] = []
         end = node.start_byte  # of the white space before the node, or before the comment above
         while True:
@@ -137,12 +137,13 @@ class Source:
             raise self.wrong(comment, str(error), "see docs/tools.md for the tags") from None
 
     def comment_after(self, node: Node) -> str | None:
-        """Return the ``//`` comment that ends the line on which something ends."""
-        owner = (node.start_byte, node.end_byte, node.type)
+        """Return the text of the ``//`` comment behind a node, on the line on which the node ends; as
+        `comment_before`, it belongs to the first node that asks for it."""
+        owner = _identity(node)
         comment = self.trailing.get(node.end_point[0])
         if comment is None or comment.start_byte < node.end_byte or self.taken.get(comment.start_byte, owner) != owner:
             return None
-        if self.bytes[node.end_byte : comment.start_byte].strip(b" \t,;"):
+        if self.bytes[node.end_byte : comment.start_byte].strip(b" \t,;"):  # something else stands between
             return None
         text = self.text(comment)
         if not text.startswith("//") or _DIRECTIVE.match(text):
@@ -152,24 +153,24 @@ class Source:
 
     def postpone(self, node: Node) -> None:
         """Note a part that is read only if something needs it."""
-        self.parts.setdefault((node.start_byte, node.end_byte), False)
+        self.on_demand.setdefault((node.start_byte, node.end_byte), False)
 
     def leave_out(self, node: Node) -> None:
-        """Note a part that no schema needs, with the comment before it."""
+        """Note a part that no schema needs, and take the comments on it: nobody else may read them."""
         self.postpone(node)
         self.comment_before(node)
         self.comment_after(node)
 
     def begin(self, node: Node) -> None:
         """Note that a postponed part is read after all."""
-        self.parts[node.start_byte, node.end_byte] = True
+        self.on_demand[node.start_byte, node.end_byte] = True
 
     def unread(self, nodes: Iterable[Node]) -> Iterator[Node]:
         """Yield the comments inside these nodes that nothing has read, except in parts that nothing needed."""
         waiting = list(nodes)
         while waiting:
             node = waiting.pop()
-            if not self.parts.get((node.start_byte, node.end_byte), True):
+            if not self.on_demand.get((node.start_byte, node.end_byte), True):
                 continue
             waiting.extend(node.children)
             if node.type == "comment" and node.start_byte not in self.taken:
@@ -199,7 +200,7 @@ class Source:
         )
 
     def _without_newer_syntax(self) -> bytes:
-        """Return the text with blanks for syntax that is newer than the grammar, where the grammar stumbles over it."""
+        """Return the text with blanks for syntax that is newer than the grammar (`_NEWER`), where it is an error."""
         errors = [(n.start_byte, n.end_byte) for n in walk(self.root) if n.is_error or n.is_missing]
         plain = bytearray(self.bytes)
         for pattern in _NEWER:
@@ -209,8 +210,16 @@ class Source:
         return bytes(plain)
 
 
+#: A node by its span and type: tree-sitter makes a new object each time that a node is asked for.
+_Identity = tuple[int, int, str]
+
+
+def _identity(node: Node) -> _Identity:
+    return node.start_byte, node.end_byte, node.type
+
+
 def child_of(node: Node, name: str) -> Node:
-    """Return the child of that name.
+    """Return the child in a field of tree-sitter's grammar, such as ``body``.
 
     Raises:
         InvalidSchemaError: it is missing.
@@ -278,7 +287,7 @@ def in_generic(node: Node) -> bool:
 
 
 def unescape(text: str) -> str:
-    """Return the value of a JavaScript string literal's inner text."""
+    """Return the value of a JavaScript string literal's text between the quotes: ``r"a\\x41" -> "aA"``."""
 
     def decoded(match: re.Match[str]) -> str:
         digits = match[2] or match[3] or match[4]

@@ -96,7 +96,7 @@ class TypeReader(ObjectReader):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
-        self.read: set[Declaration] = set()  # declarations that something asked for
+        self.needed: set[Declaration] = set()  # declarations that something asked for
         self._enums: dict[Declaration, dict[str, Any]] = {}
         self._instances = 0
         self._readers: dict[str, Callable[[Node, ts.Scope], ts.Type]] = {
@@ -148,7 +148,7 @@ class TypeReader(ObjectReader):
     def named(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Type:
         """Return a declared type, its type arguments completed by their defaults."""
         scope = self._scope(declaration, arguments, at)
-        self.read.add(declaration)
+        self.needed.add(declaration)
         return ts.Named(declaration, tuple(scope.types.values()), at)
 
     def _scope(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Scope:
@@ -210,39 +210,52 @@ class TypeReader(ObjectReader):
         return body
 
     def applied(self, name: Node, given: list[Node], node: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of a name with type arguments; ``node``: both."""
+        """Return the type that a name means: a type parameter, a declared type, a member of an enum, or one of the
+        library.
+
+        Args:
+            name: the name, which may have dots.
+            given: its type arguments.
+            node: the whole expression, ``name<given>``.
+            scope: its scope.
+        """
         path, at = names_in(scope.source, name), scope.at(node)
         text = ".".join(path)
         if text in scope.types:
             return scope.types[text]
         target = self.program.find(path, scope.space)
         if target is not None:
-            return self._found(target, text, tuple(self.type(one, scope) for one in given), at)
+            return self._declared(target, text, tuple(self.type(one, scope) for one in given), at)
         owner = self.program.find(path[:-1], scope.space) if len(path) > 1 else None
         if isinstance(owner, Declaration) and owner.kind == "enum":
             values = self._values(owner)
             if path[-1] not in values:
                 reason = f"the enum {'.'.join(path[:-1])} has no member {path[-1]}"
                 raise scope.source.wrong(node, reason, "use one of its members")
-            self.read.add(owner)
+            self.needed.add(owner)
             return ts.Literal.of(values[path[-1]], owner)
         if text in _UTILITIES:
             return self._utility(text, given, node, scope)
         if text in _COMPUTED:
             raise scope.source.refuse(node, f"{text} is not evaluated here", _WRITE_OUT)
-        return self._no_json(text, at)
+        return self._library_type(text, at)
 
-    def _found(
+    def _declared(
         self, found: Declaration | Space | Missing, name: str, arguments: tuple[ts.Type, ...], at: ts.At
     ) -> ts.Type:
+        """Return the type of a name that was found, with type arguments.
+
+        Raises:
+            InvalidSchemaError: it is no type.
+        """
         if isinstance(found, Missing):
             return self._missing(found, name, at)
         if isinstance(found, Space) or found.kind in ("function", "const"):
             raise at.source.wrong(at.node, f"{name!r} is not a type", "name an interface, a type, a class or an enum")
         return self.named(found, arguments, at)
 
-    def _no_json(self, name: str, at: ts.At) -> ts.Refused:
-        """Return a type of TypeScript's library that JSON has no values for.
+    def _library_type(self, name: str, at: ts.At) -> ts.Refused:
+        """Return a type of TypeScript's library: JSON has no values for it, so a schema that needs it is refused.
 
         Raises:
             InvalidSchemaError: there is no such type.
@@ -288,17 +301,18 @@ class TypeReader(ObjectReader):
     def _predefined(self, node: Node, scope: ts.Scope) -> ts.Type:
         name = scope.source.text(node)
         if "symbol" in name:
-            return ts.SYMBOL if name == "symbol" else self._no_json("symbol", scope.at(node))
+            return ts.SYMBOL if name == "symbol" else self._library_type("symbol", scope.at(node))
         return ts.Keyword(name)
 
     def _literal(self, node: Node, scope: ts.Scope) -> ts.Type:
+        """Return the type of a literal."""
         child = only_child(node)
         if child.type == "undefined":
             return ts.UNDEFINED
         if child.type == "null":
             return ts.NULL
         if child.type == "number" and scope.source.text(child).endswith("n"):
-            return self._no_json("bigint", scope.at(child))
+            return self._library_type("bigint", scope.at(child))
         return ts.Literal.of(literal(child, scope.source))
 
     def _lookup(self, node: Node, scope: ts.Scope) -> ts.Type:
@@ -332,7 +346,7 @@ class TypeReader(ObjectReader):
         return self._enums[declaration]
 
     def _typeof(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of a constant, or of a property of one."""
+        """Return the type of ``typeof a.b``: of a declared value, or of a property of one."""
         at = scope.at(node)
         path = names_in(scope.source, node)
         if node.type not in ("identifier", "member_expression"):
@@ -341,7 +355,7 @@ class TypeReader(ObjectReader):
         if isinstance(found, Missing):
             return self._missing(found, ".".join(path), at)
         if not isinstance(found, Declaration):
-            if node.type == "member_expression":
+            if node.type == "member_expression":  # no namespace has that value: `b` is a property of `a`
                 owner, name = parts(node)
                 return self.lookup(self._typeof(owner, scope), ts.Literal.of(scope.source.text(name)), at, at)
             reason = f"there are no values to take the type of: {path[0]!r} is not declared in this text"
@@ -350,7 +364,7 @@ class TypeReader(ObjectReader):
 
     def _of_value(self, declaration: Declaration, name: str) -> ts.Type:
         """Return the type of a declared value: as it is annotated, or that of the expression of a ``const``."""
-        self.read.add(declaration)
+        self.needed.add(declaration)
         scope, node = ts.Scope(declaration.space), declaration.node
         if declaration.kind == "function":
             return ts.Function(declaration.nodes[-1], scope)

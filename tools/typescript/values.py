@@ -137,7 +137,7 @@ def enum_values(declaration: Declaration) -> dict[str, Any]:
         for member in parts(child_of(node, "body")):
             source.doc(member)  # a member's comment has no place in a schema of values
             source.comment_after(member)
-            name, value = member, following
+            name, value = member, following  # without a value, it is one more than the one before
             if member.type == "enum_assignment":
                 name, value = child_of(member, "name"), literal(child_of(member, "value"), source)
             if value is None:
