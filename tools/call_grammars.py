@@ -14,9 +14,12 @@ from toolgrammar.core.grammar import Grammar
 
 _T = TypeVar("_T")
 
-#: Maximum number and bytes of the grammars that are kept although no tool set may use them any more; the least recently
-#: used go first.
-MAX_CALL_GRAMMARS, MAX_CALL_BYTES = 4_096, 64 * 2**20
+#: Maximum number of the grammars that are kept although no tool set may use them any more; the least recently used go
+#: first.
+MAX_CALL_GRAMMARS = 4_096
+
+#: Maximum size of these grammars, in bytes.
+MAX_CALL_BYTES = 64 * 2**20
 
 
 class CallGrammars:
@@ -29,13 +32,13 @@ class CallGrammars:
     def __init__(self, workspace: Workspace | None = None) -> None:
         self._workspace = workspace
         self._lock = shared_lock(self, "_lock", threading.Lock())
-        self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
+        self._recent: OrderedDict[Hashable, Grammar] = OrderedDict()  # the most recently used one last
         self._in_use: WeakValueDictionary[Hashable, Grammar] = WeakValueDictionary()
         self._numbers: dict[Hashable, int] = {}
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._recent)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CallGrammars:
         return self
@@ -44,16 +47,17 @@ class CallGrammars:
         return "CALL_GRAMMARS" if self is CALL_GRAMMARS else (CallGrammars, ())
 
     def number(self, value: Hashable) -> int:
-        """Return a small key for a value, a wire format say: it is hashed once, not for each tool."""
+        """Return a small key for a value, the same for equal ones: a large value, a wire format say, is hashed once
+        instead of for each tool."""
         with self._lock:
             return self._numbers.setdefault(value, len(self._numbers))
 
     def get(self, key: Hashable, make: Callable[[], Grammar]) -> Grammar:
         """Return the grammar of a key, made on first use, ready to be a part of other grammars (`Grammar.as_part`)."""
         with self._lock:
-            cached = self._known.get(key)
+            cached = self._recent.get(key)
             if cached is not None:
-                self._known.move_to_end(key)
+                self._recent.move_to_end(key)
                 return cached
             cached = self._in_use.get(key)
             if cached is not None:
@@ -62,16 +66,17 @@ class CallGrammars:
         made = make().as_part(self._workspace)  # without the lock: a schema may take long
         with self._lock:
             made = self._in_use.setdefault(key, made)
-            if key not in self._known:  # else another thread was faster
+            if key not in self._recent:  # else another thread was faster
                 self._keep(key, made)
         return made
 
     def _keep(self, key: Hashable, part: Grammar) -> None:
-        """Note a grammar as the most recently used."""
-        self._known[key] = part
+        """Add a grammar as the most recently used, and drop the others beyond the maxima; it stays, however large."""
+        self._recent[key] = part
         self._bytes += part.byte_count()
-        while len(self._known) > MAX_CALL_GRAMMARS or (self._bytes > MAX_CALL_BYTES and len(self._known) > 1):
-            self._bytes -= self._known.popitem(last=False)[1].byte_count()
+        while len(self._recent) > MAX_CALL_GRAMMARS or (self._bytes > MAX_CALL_BYTES and len(self._recent) > 1):
+            _, oldest = self._recent.popitem(last=False)
+            self._bytes -= oldest.byte_count()
 
 
 #: The cache of all tool sets that are given none.

@@ -12,10 +12,11 @@ import inspect
 import json
 import re
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolgrammar.core.basics import Span
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
@@ -196,16 +197,19 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
 
 
 def require_approved(call: ToolCall, verdict: Any) -> None:
-    """Raise a PolicyError unless a verdict on a call is True."""
+    """Raise a PolicyError unless a person's verdict on a call is True; a verdict of text is the reason for a no."""
     if verdict is not True:
         what = ", ".join(pointer or "the call" for pointer in call.ask)
-        said = verdict if isinstance(verdict, str) else f"a person must confirm {what}, and nobody did"
-        raise PolicyError(said, hint="give approve=, which asks a person", place=Place(tool=call.name))
+        reason = verdict if isinstance(verdict, str) else f"a person must confirm {what}, and nobody did"
+        raise PolicyError(reason, hint="give approve=, which asks a person", place=Place(tool=call.name))
 
 
 @contextmanager
 def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
-    """Make a span of a call that runs in the block; gives a function that tells it the result, and returns that."""
+    """Make a span of a call that runs in the block: ``with call_span(tool, call) as tell: return tell(result)``.
+
+    The function ``tell`` records a result in the span, and returns the result.
+    """
     attributes: dict[str, Any] = {
         "gen_ai.tool.name": tool.name,
         "gen_ai.tool.type": "function",
@@ -219,7 +223,7 @@ def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
         return {"toolgrammar.arguments_sha256": Span.digest(arguments), "gen_ai.tool.call.arguments": written}
 
     span = Span.begin("execute_tool", tool.name, attributes, more=described)
-    if span is None:
+    if span is None:  # nobody records spans
         yield lambda result: result
         return
 
@@ -246,13 +250,17 @@ def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> 
         ToolCallError: the function is async, and this thread already runs an event loop.
         ToolTimeoutError: the seconds are over.
     """
+    limit = _TimeLimit.beginning(timeout)
     if tool.function is not None and is_async(tool.function):
-        return _run_async(tool, action, timeout)
-    value = action() if timeout is None else _in_time(tool, action, timeout)
-    if inspect.isawaitable(value) or inspect.isasyncgen(value):
-        later = value
-        return _run_async(tool, lambda: later, timeout)
-    return _listed(value)
+        return _run_async(tool, action, limit)
+
+    def items_read() -> Any:
+        return _items_read(action())
+
+    value = items_read() if limit is None else _in_time(tool, items_read, limit)
+    if inspect.isawaitable(value) or inspect.isasyncgen(value):  # an ordinary function may return a coroutine
+        return _run_async(tool, lambda: value, limit)
+    return value
 
 
 async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:
@@ -260,12 +268,12 @@ async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = No
     if tool.function is None:
         return action()
 
-    async def whole() -> Any:
+    async def result() -> Any:
         if tool.function is not None and is_async(tool.function):
             return await _awaited(action())
-        return await _awaited(await _in_thread(lambda: _listed(action())))
+        return await _awaited(await _in_thread(lambda: _items_read(action())))
 
-    return await _within(tool, whole(), timeout)
+    return await _within(tool, result(), _TimeLimit.beginning(timeout))
 
 
 def describe_failure(error: BaseException) -> str:
@@ -296,8 +304,30 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
-def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> Any:
-    """Run an async function of a tool in an event loop of its own.
+class _TimeLimit(NamedTuple):
+    """The time that a call may take.
+
+    Attributes:
+        seconds: what the caller allows.
+        end: the time at which they are over, in seconds of `time.monotonic`.
+    """
+
+    seconds: float
+    end: float
+
+    @classmethod
+    def beginning(cls, seconds: float | None) -> _TimeLimit | None:
+        """Return the limit of a call that begins now; None for no limit."""
+        return None if seconds is None else cls(seconds, time.monotonic() + seconds)
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, at least 0."""
+        return max(self.end - time.monotonic(), 0.0)
+
+
+def _run_async(tool: Tool, action: Callable[[], Any], limit: _TimeLimit | None) -> Any:
+    """Run an async function of a tool, or await what an ordinary one returned, in an event loop of its own.
 
     Raises:
         ToolCallError: this thread has a running loop.
@@ -319,10 +349,10 @@ def _run_async(tool: Tool, action: Callable[[], Any], timeout: float | None) -> 
             place=Place(tool=tool.name),
         )
 
-    async def whole() -> Any:
-        return await _within(tool, _awaited(action()), timeout)
+    async def result() -> Any:
+        return await _within(tool, _awaited(action()), limit)
 
-    return asyncio.run(whole())
+    return asyncio.run(result())
 
 
 async def _awaited(value: Any) -> Any:
@@ -332,13 +362,14 @@ async def _awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _listed(value: Any) -> Any:
+def _items_read(value: Any) -> Any:
+    """Return a value; of a generator, the list of what it yields, so this runs the tool."""
     return list(value) if inspect.isgenerator(value) else value
 
 
-async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> Any:
+async def _within(tool: Tool, work: Awaitable[Any], limit: _TimeLimit | None) -> Any:
     """Return the result of an awaitable, within a time limit; a TimeoutError of its own is passed on as it is."""
-    if timeout is None:
+    if limit is None:
         return await work
     import asyncio
 
@@ -350,31 +381,31 @@ async def _within(tool: Tool, work: Awaitable[Any], timeout: float | None) -> An
 
     task = asyncio.ensure_future(contained())
     try:
-        done, _ = await asyncio.wait({task}, timeout=timeout)
+        done, _ = await asyncio.wait({task}, timeout=limit.left)
     finally:
         if not task.done():
             task.cancel()
     if not done:
         await asyncio.wait({task}, timeout=1)  # let it clean up
-        raise _too_slow(tool, timeout)
-    value, left = task.result()
-    if left is not None:
-        raise left
+        raise _too_slow(tool, limit)
+    value, exit_error = task.result()
+    if exit_error is not None:
+        raise exit_error
     return value
 
 
-def _in_time(tool: Tool, action: Callable[[], Any], timeout: float) -> Any:
+def _in_time(tool: Tool, action: Callable[[], Any], limit: _TimeLimit) -> Any:
     """Return the result of an action that runs in a thread of its own, within a time limit."""
     outcome: list[Any] = []
-    over = threading.Event()
+    is_over = threading.Event()
 
     def report(value: Any, error: BaseException | None) -> None:
         outcome.append((value, error))
-        over.set()
+        is_over.set()
 
     _start(action, report)
-    if not over.wait(timeout):
-        raise _too_slow(tool, timeout)
+    if not is_over.wait(limit.left):
+        raise _too_slow(tool, limit)
     value, error = outcome[0]
     if error is not None:
         raise error
@@ -407,7 +438,8 @@ async def _in_thread(action: Callable[[], Any]) -> Any:
 
 
 def _start(action: Callable[[], Any], report: Callable[[Any, BaseException | None], Any]) -> None:
-    """Run an action in a daemon thread, with this thread's context variables."""
+    """Run an action in a daemon thread, with this thread's context variables; ``report`` is given its value, or None
+    and its error, in that thread."""
     context = contextvars.copy_context()
 
     def work() -> None:
@@ -421,9 +453,9 @@ def _start(action: Callable[[], Any], report: Callable[[Any, BaseException | Non
     threading.Thread(target=work, name="toolgrammar-tool", daemon=True).start()
 
 
-def _too_slow(tool: Tool, timeout: float) -> ToolTimeoutError:
+def _too_slow(tool: Tool, limit: _TimeLimit) -> ToolTimeoutError:
     return ToolTimeoutError(
-        f"the tool {tool.name!r} took longer than {timeout:g} seconds",
+        f"the tool {tool.name!r} took longer than {limit.seconds:g} seconds",
         hint="ask for less, or try again later",
         place=Place(tool=tool.name),
     )

@@ -99,12 +99,13 @@ class Execution(ABC):
     def _ready(
         self, call: ToolCall | Mapping[str, Any], policy: Any, messages: Sequence[Message] | None, approve: Any
     ) -> tuple[ToolCall, Any]:
-        """Return a valid call, and the verdict of a person on it, perhaps to be awaited; True if nobody is asked."""
+        """Return a valid call, and a person's verdict on it: that of ``approve``, which may have to be awaited; True if
+        no person needs to confirm it."""
         tools = self if policy is None else self.under(policy)
         valid = (tools if messages is None else tools.in_conversation(messages)).validate(call)
-        if callable(approve) and valid.ask:
-            return valid, approve(valid)
-        return valid, approve is True or not valid.ask
+        if not valid.ask:
+            return valid, True
+        return valid, approve(valid) if callable(approve) else approve is True
 
     def execute(
         self,

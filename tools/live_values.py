@@ -17,6 +17,8 @@ from .tool import Tool
 def has_value(tool: Tool, bound: Tool, turn: TurnSpec) -> bool:
     """Return True unless a tool cannot be called because of a conversation.
 
+    An error of the tool itself is not the conversation's: then return True, and the grammar of its calls raises it.
+
     Args:
         tool: the tool.
         bound: the same with the values of the conversation (`of_conversation`).
@@ -24,17 +26,24 @@ def has_value(tool: Tool, bound: Tool, turn: TurnSpec) -> bool:
     """
     if _without_values(bound.parameters):
         return False
-    form = turn.grammars.number(has_value)
-    for each in (bound, tool.readable):
-        dated = each.of_today()
-        try:
-            turn.part(dated, form, partial(turn.arguments, dated))
-        except UnsatisfiableSchemaError:
-            continue
-        except ToolGrammarError:
-            return True  # the grammar of its calls has the error
-        return each is bound
-    return True  # it contradicts itself, which is an error
+    try:
+        return _has_arguments(bound, turn) or not _has_arguments(tool.readable, turn)
+    except ToolGrammarError:
+        return True
+
+
+def _has_arguments(tool: Tool, turn: TurnSpec) -> bool:
+    """Return False if no arguments satisfy a tool's schema.
+
+    Raises:
+        ToolGrammarError: the schema has another error.
+    """
+    dated = tool.of_today()
+    try:
+        turn.part(dated, turn.grammars.number(has_value), partial(turn.arguments, dated))
+    except UnsatisfiableSchemaError:
+        return False
+    return True
 
 
 def _without_values(parameters: Any) -> list[str]:
@@ -55,14 +64,15 @@ def _is_false(schema: Any) -> bool:
 
 
 def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValuesError:
-    """Return the error for a demanded call of one of some tools, none of which has its values in a conversation."""
+    """Return the error for a demanded call of one of some tools, none of which has its values in a conversation. Its
+    place is a parameter of the first tool: one without a value, or else one that needs the conversation."""
     parameters = tools[0].parameters
     properties = parameters.get("properties", {})
     needed = [name for name in parameters.get("required", ()) if LiveSchema(properties.get(name)).needs_conversation]
     parameter = next(iter((*_without_values(of_conversation(parameters, messages)), *needed)), None)
-    said = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
+    problem = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
     return LiveValuesError(
-        f"{said}: the conversation has no value for a required parameter",
+        f"{problem}: the conversation has no value for a required parameter",
         hint="make the parameter optional, do not demand the call, or give messages with the results of tools",
         place=Place(tool=tools[0].name, parameter=parameter),
     )

@@ -113,13 +113,13 @@ class ToolSet(Execution):
         grammars: CallGrammars = CALL_GRAMMARS,
     ) -> None:
         self._tools: dict[str, Tool] = {}
-        given = tools if isinstance(tools, ToolList) else tools_from_any(tools)
-        earlier: tuple[ToolGrammarError, ...] = getattr(tools, "skipped", given.skipped)
+        read = tools if isinstance(tools, ToolList) else tools_from_any(tools)
+        skipped_before: tuple[ToolGrammarError, ...] = getattr(tools, "skipped", read.skipped)
         skipped: list[ToolGrammarError] = []
-        for tool in given:
-            before = self._tools.get(tool.name)
+        for tool in read:
+            namesake = self._tools.get(tool.name)
             try:
-                self._tools[tool.name] = tool if before is None else merged(before, tool)
+                self._tools[tool.name] = tool if namesake is None else merged(namesake, tool)
             except SchemaError as error:
                 if not tool.optional:
                     raise
@@ -134,14 +134,14 @@ class ToolSet(Execution):
         self._messages: tuple[Message, ...] | None = None
         self._names_only = False  # arguments of calls do not matter
         self._offered_cache: dict[str, Tool] | None = None  # of `offered`
-        self._context: Context | None = None
+        self._context: Context | None = None  # in which callables of live values run
         self._policy: Any = None
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
         self._offered_cache = None  # the tools without a grammar were in it
         warn_of_skipped(skipped)
-        self.skipped: tuple[ToolGrammarError, ...] = (*earlier, *skipped)
+        self.skipped: tuple[ToolGrammarError, ...] = (*skipped_before, *skipped)
 
     @classmethod
     def from_any(
@@ -217,19 +217,18 @@ class ToolSet(Execution):
         policy = Policy.from_any(policy)
         if policy is self._policy:
             return self
-
         return self._derived.get((policy, policy.hash), partial(self._restricted, policy))
 
     def _restricted(self, policy: Any) -> Self:
-        """Return the tools that a policy allows, with their rules."""
-        found = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
-        found._policy = policy if self._policy is None else self._policy & policy
+        """Return the tools that a policy allows, with parameters that take only allowed values."""
+        restricted = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
+        restricted._policy = policy if self._policy is None else self._policy & policy
         turn = self._turn_with()
-        # What a tool may be called with in some conversation is known in that conversation only.
-        allowed = [each for each in found if each.needs_conversation or has_value(self[each.name], each, turn)]
-        if len(allowed) < len(found):
-            found._tools = {tool.name: tool for tool in allowed}
-        return found
+        # Leave out tools without allowed arguments. Of a tool that needs a conversation, only `offered` knows that.
+        kept = [tool for tool in restricted if tool.needs_conversation or has_value(self[tool.name], tool, turn)]
+        if len(kept) < len(restricted):
+            restricted._tools = {tool.name: tool for tool in kept}
+        return restricted
 
     @property
     def policy(self) -> Any:
@@ -247,14 +246,14 @@ class ToolSet(Execution):
         A tool whose required parameter has no value there is not offered: its calls are not in the grammar. Prompts are
         the same in each conversation. A `Model` does this with its own conversation.
         """
-        needs = self._policy is not None or any(tool.needs_conversation for tool in self)
-        if not needs and not self._has_values:
+        needs_messages = self._policy is not None or any(tool.needs_conversation for tool in self)
+        if not needs_messages and not self._has_values:
             return self
         made = self._with(each.program.in_conversation(messages, each) if each.program else each for each in self)
-        if needs:
+        if needs_messages:
             made._messages = tuple(messages)
         else:
-            made._derived = self._derived
+            made._derived = self._derived  # the same grammars
         made._context = copy_context()  # callables run in that of the request, whatever thread writes the answer
         return made
 
@@ -264,7 +263,8 @@ class ToolSet(Execution):
         if self._offered_cache is None:
             found: dict[str, Tool] = {}
             for tool in self:
-                once = tool.name if self._policy is not None and not self._policy.may_repeat(tool.name) else None
+                may_repeat = self._policy is None or self._policy.may_repeat(tool.name)
+                once = None if may_repeat else tool.name  # no call of it again that has a result
                 parameters = of_conversation(tool.parameters, self._messages or (), once=once)
                 if parameters is tool.parameters and tool.program is None:
                     found[tool.name] = tool
@@ -423,15 +423,15 @@ class ToolSet(Execution):
         if turn.tools:
             turn = turn.counted(min_calls, max_calls, distinct)
         other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
-        # Schemas with dates that must be past or still to come are others each day.
-        today = tuple(tool.of_today() for tool in turn.tools)
-        dated = tuple(tool.fingerprint for tool in today) if today != turn.tools else None
-        turn_key = (tool_choice, parallel, tools.names, min_calls, max_calls, distinct, dated)
+        # A schema may have a date that must be past or still to come: then it is another one each day.
+        tools_of_today = tuple(tool.of_today() for tool in turn.tools)
+        day = tuple(tool.fingerprint for tool in tools_of_today) if tools_of_today != turn.tools else None
+        turn_key = (tool_choice, parallel, tools.names, min_calls, max_calls, distinct, day)
         key = (wire, turn_key, whitespace, repr(schema), reasoning, other_spellings, marked)
 
         def make() -> Grammar:
-            other = self._spellings(wire).of_tools(today) if other_spellings else None
-            spec = replace(turn, tools=today, other=other if other and other.rows else None)
+            other = self._spellings(wire).of_tools(tools_of_today) if other_spellings else None
+            spec = replace(turn, tools=tools_of_today, other=other if other and other.rows else None)
             if marked:
                 spec = replace(spec, is_marked=True, grammars=MARKED_GRAMMARS)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
@@ -488,7 +488,7 @@ class ToolSet(Execution):
             return None
         marked = partial(self.grammar, get_format(format), marked=True)
         answers = partial(marked, response_schema=response_schema, other_spellings=other_spellings)
-        # A text of a turn that demands calls, or whose prompt opens the reasoning, may be in none of the first.
+        # Tried in this order: the first lacks texts of turns that demand calls, or whose prompt opens the reasoning.
         make_grammars = (
             partial(answers, reasoning="optional"),
             partial(marked, tool_choice="required"),
@@ -711,16 +711,18 @@ class ToolSet(Execution):
         call = as_call(call)
         if self._names_only:
             call = replace(call, arguments={}, raw="{}", error=None)
-        if call.name not in self._tools and (call.name or call.fault is None):
+        is_malformed = call.fault is not None  # its text could not be read, maybe not even its name
+        if call.name not in self._tools and not (is_malformed and not call.name):
             raise UnknownToolError.among(self.names, call.name)
-        if call.error is not None and call.fault is not None:
+        if is_malformed and call.error is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self.require_conversation(call.name)
         try:
             self._checker(call.name).check(call.arguments)
         except InvalidArgumentsError as error:
-            refused = self._policy and self._policy.refusal(call, self._messages or (), self)
-            raise refused or error from None
+            # Parameters under a policy are its rules as a schema, so say which value the policy refuses, if one.
+            refusal = self._policy and self._policy.refusal(call, self._messages or (), self)
+            raise refusal or error from None
         if self._policy is not None:
             call = replace(call, ask=self._policy.unconfirmed(call, self._messages or (), self))
         if self._has_values:
@@ -825,9 +827,9 @@ class ToolSet(Execution):
         return made
 
     def _without_grammar(self) -> Iterator[tuple[str, ToolGrammarError]]:
-        """Yield each optional tool whose arguments have no grammar, and why."""
+        """Yield the name of each optional tool whose arguments have no grammar, and why."""
         turn = self._turn("auto", True, "single", None)
-        form = self._call_grammars.number(ToolSet)
+        form = self._call_grammars.number(ToolSet)  # for the key: arguments in no format
         for tool in turn.tools:
             if tool.optional:
                 dated = tool.of_today()
@@ -869,9 +871,9 @@ class ToolSet(Execution):
         return repaired
 
     def _respelled(self, call: ToolCall) -> ToolCall:
-        """Return the valid call from which one differs by its spelling only, else the call itself."""
+        """Return the valid call from which a call differs by its spelling only, else the call itself."""
         is_malformed = call.fault is not None
-        if is_malformed and ends_early(call.raw or ""):  # nobody knows the rest
+        if is_malformed and ends_early(call.raw or ""):  # a repair would invent the rest
             return call
         try:
             arguments = (call.raw or "") if is_malformed else dump_json(dict(call.arguments))

@@ -264,7 +264,7 @@ def test_kept_parts_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(12):
         listed = {"type": "object", "properties": {"x": {"enum": [f"{number} {each}" for each in range(4_000)]}}}
         ToolSet([Tool(f"t{number}", "", listed)], grammars=parts).grammar()
-        assert sum(part.byte_count() for part in parts._known.values()) == parts._bytes <= 3_000_000
+        assert sum(part.byte_count() for part in parts._recent.values()) == parts._bytes <= 3_000_000
     assert 1 <= len(parts) < 12
 
 

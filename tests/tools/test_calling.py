@@ -194,6 +194,37 @@ def test_timeout() -> None:
     assert result.to_dict() == {"error": {"code": "tool_timeout", "message": result.error, "tool": "slow"}}
 
 
+def test_one_time_limit_for_a_function_and_its_coroutine() -> None:
+    """The time of an ordinary function and that of the coroutine which it returns count together."""
+
+    def begin() -> Any:
+        """Begin."""
+        time.sleep(0.3)
+        return asyncio.sleep(0.4, "done")
+
+    tools = ToolSet([begin])
+    with pytest.raises(ToolTimeoutError, match=r"longer than 0\.5 seconds"):
+        tools.call(call("begin"), timeout=0.5)
+    assert tools.call(call("begin"), timeout=5) == "done"
+
+
+def test_items_of_a_generator_count_for_the_time_limit() -> None:
+    """A generator is read within the time limit, as in ``acall``."""
+
+    def count() -> Any:
+        """Count."""
+        for number in range(20):
+            time.sleep(0.05)
+            yield number
+
+    tools = ToolSet([count])
+    started = time.monotonic()
+    with pytest.raises(ToolTimeoutError):
+        tools.call(call("count"), timeout=0.1)
+    assert time.monotonic() - started < 0.9
+    assert tools.execute(call("count"), timeout=30).value == list(range(20))
+
+
 def test_context_follows_into_the_thread() -> None:
     """A function that runs in a thread sees the caller's context variables."""
     token = REQUEST.set("r1")
