@@ -131,7 +131,7 @@ NEWEST = {
         (
             *("openai", "anthropic", "openai-agents", "google-genai", "ollama", "cohere", "mcp", "langchain-core"),
             *("langgraph", "pydantic-ai-slim", "agent-framework-core", "llama-index-core", "smolagents", "dspy"),
-            *("agno", "haystack-ai", "google-adk"),
+            *("agno", "haystack-ai", "google-adk", "ag2"),
         ),
         ("tools/sources/test_*.py",),
         beside=("requests", "tree-sitter", "tree-sitter-typescript"),
