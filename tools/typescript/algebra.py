@@ -7,6 +7,7 @@ Nothing here reads syntax. A type is looked into as far as an operation needs it
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,10 +28,10 @@ class TypeAlgebra:
     """Types of one program, and what is known of the names among them."""
 
     def __init__(self) -> None:
-        self._known: dict[ts.Type, ts.Type] = {}
-        self._open: set[ts.Type] = set()
-        self._depth = 0
-        self._count = 0
+        self._known: dict[ts.Type, ts.Type] = {}  # the results of `step`
+        self._open: set[ts.Type] = set()  # the types that are evaluated at the moment
+        self._depth = 0  # of nested types
+        self._count = 0  # of all types
 
     def evaluated(self, type_: ts.Named | ts.Deferred) -> ts.Type:
         """Evaluate a name or an expression; by the class that reads syntax."""
@@ -200,10 +201,12 @@ class TypeAlgebra:
         return ts.union([type_, ts.UNDEFINED]) if found.optional else type_
 
     def record(self, keys: ts.Type, value: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
-        """Return ``Record<K, T>``; ``where``: the place of the keys."""
-        named = [(key, _name(key)) for member in self.members(keys, where) for key in [self.plain(member, where)]]
-        properties = tuple(ts.Property(name, value, at=at) for _, name in named if name is not None)
-        return ts.Object(properties, index([key for key, name in named if name is None], value, None, where))
+        """Return ``Record<K, T>``: literal keys are properties, others an index signature; ``where``: the place of the
+        keys."""
+        plain = [self.plain(key, where) for key in self.members(keys, where)]
+        names = [name for key in plain if (name := _name(key)) is not None]
+        properties = tuple(ts.Property(name, value, at=at) for name in names)
+        return ts.Object(properties, index([key for key in plain if _name(key) is None], value, None, where))
 
     def pick(self, type_: ts.Type, keys: ts.Type, at: ts.At, where: ts.At) -> ts.Object:
         """Return ``Pick<T, K>``; ``where``: the place of the keys."""
@@ -219,6 +222,7 @@ class TypeAlgebra:
         return ts.Object(tuple(one for one in shape.properties if one.name not in names), shape.index)
 
     def _names(self, keys: ts.Type, at: ts.At) -> list[str]:
+        """Return the names of properties that a type of keys means."""
         names = [_name(self.plain(key, at)) for key in self.members(keys, at)]
         if None in names:
             raise at.source.refuse(at.node, "names of properties are literals here", _WRITE_OUT)
@@ -238,13 +242,10 @@ class TypeAlgebra:
     # -- intersections -------------------------------------------------------------------------------------------
 
     def _intersection(self, both: ts.Both) -> ts.Type:
-        """Evaluate an intersection; one of unions, member by member."""
+        """Evaluate an intersection; one of unions, member by member: ``(A | B) & C`` is ``A & C | B & C``."""
         with self.nested(both.at):
             options = [self.members(member, both.at) for member in both.members]
-            count = 1
-            for option in options:
-                count *= len(option)
-            if count > MAX_TYPE_ALTERNATIVES:
+            if math.prod(map(len, options)) > MAX_TYPE_ALTERNATIVES:
                 raise LimitError(
                     f"the intersection has more than {MAX_TYPE_ALTERNATIVES} alternatives",
                     hint="intersect smaller unions",
@@ -254,18 +255,17 @@ class TypeAlgebra:
 
     def _joined(self, types: list[ts.Type], at: ts.At) -> ts.Type:
         """Return the intersection of types that are not unions."""
-        # Each type, and its head: what it is without names and comments.
+        # Each type with its head: what it is without names and comments.
         kept = [(one, self.bare(one, at)) for one in dict.fromkeys(types)]
-        heads = [head for _, head in kept]
-        if ts.ANY in heads:
+        if any(head == ts.ANY for _, head in kept):
             return ts.ANY
         kept = [(one, head) for one, head in kept if head != ts.UNKNOWN]
-        marks = [head for _, head in kept if head in (ts.OBJECT, ts.Object())]
-        if marks and not all(head == ts.OBJECT or isinstance(head, ts.Object) for _, head in kept):
+        empty_objects = [head for _, head in kept if head in (ts.OBJECT, ts.Object())]
+        if empty_objects and not all(_is_object(head) for _, head in kept):
             # `string & {}` keeps an editor from folding a union of literals into string; it means string.
-            kept = [(one, head) for one, head in kept if head not in marks]
-            without = (ts.NULL, ts.UNDEFINED, ts.VOID)
-            if any(head in without or (ts.OBJECT in marks and _is_scalar(head)) for _, head in kept):
+            kept = [(one, head) for one, head in kept if head not in empty_objects]
+            nothings = (ts.NULL, ts.UNDEFINED, ts.VOID)
+            if any(head in nothings or (ts.OBJECT in empty_objects and _is_scalar(head)) for _, head in kept):
                 return ts.NEVER
         if len(kept) < 2:
             return kept[0][0] if kept else ts.UNKNOWN
@@ -276,22 +276,24 @@ class TypeAlgebra:
             if isinstance(head, ts.Function):
                 where = head.scope.at(head.node)
                 return ts.unknown("a function is not a JSON value", "leave it out, or give its result's type", where)
-        if all(head == ts.OBJECT or isinstance(head, ts.Object) for head in heads):
+        if all(map(_is_object, heads)):
             return self.both_objects([self.object(one, at) for one, _ in kept])
         if not all(map(_is_scalar, heads)) and not all(isinstance(head, (ts.Array, ts.Tuple)) for head in heads):
             # In TypeScript such a type marks ("brands") a value; JSON has none.
             return ts.unknown(NO_VALUES, "leave out the part that only marks the type", at)
-        # Of a type and a part of it, the intersection is the part.
+        # Of a type and a part of it, the intersection is the part; the tags of a comment on the whole would be lost.
         left = list(kept)
         for first, second in itertools.permutations(kept, 2):
             if first in left and second in left:
-                if _is_scalar(first[1]) and not (_is_part(first[1], second[1]) or _is_part(second[1], first[1])):
+                (_, head), (whole, other) = first, second
+                if _is_scalar(head) and not (_is_part(head, other) or _is_part(other, head)):
                     return ts.NEVER
-                if _is_part(first[1], second[1]) and not self._is_constrained(second[0]):
+                if _is_part(head, other) and not self._is_constrained(whole):
                     left.remove(second)
         if len(left) > 1:
             return ts.unknown("this intersection is not evaluated here", _WRITE_OUT, at)
-        return left[0][0]
+        ((type_, _),) = left
+        return type_
 
     def _is_constrained(self, type_: ts.Type) -> bool:
         """Return True if a comment constrains the values of a type."""
@@ -302,7 +304,7 @@ class TypeAlgebra:
         return False
 
     def both_objects(self, objects: list[ts.Object]) -> ts.Object:
-        """Return the object that is all of these."""
+        """Return the intersection of objects: their properties, and their index signatures for all names."""
         whole = objects[0]
         for other in objects[1:]:
             properties: dict[str, ts.Property] = {one.name: one for one in whole.properties}
@@ -345,7 +347,7 @@ def override(base: ts.Object, own: ts.Object) -> ts.Object:
 
 
 def _both(mine: ts.Property, theirs: ts.Property) -> ts.Property:
-    """Return a property that two objects of an intersection have."""
+    """Return a property that two objects of an intersection have: it is of both types."""
     optional = mine.optional and theirs.optional
     if mine.type == theirs.type or theirs.at is None:
         first = mine if mine.doc is not None and (mine.doc.constrains or mine.doc.description) else theirs
@@ -366,6 +368,10 @@ def _name(key: ts.Type) -> str | None:
     if not isinstance(key, ts.Literal) or key.kind == "boolean" or isinstance(key.value, float):
         return None
     return str(key.value)
+
+
+def _is_object(type_: ts.Type) -> bool:
+    return type_ == ts.OBJECT or isinstance(type_, ts.Object)
 
 
 def _is_scalar(type_: ts.Type) -> bool:

@@ -34,8 +34,8 @@ _DEFINITION = re.compile(r"#/(\$defs|definitions)/([^/]+)")
 _BASES = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor"})
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 _KINDS = frozenset(TYPES)
-#: Keywords of objects only, and of arrays only: in a list of types they go with the type.
-_ABOUT = {kind: frozenset(KEYWORDS.named(types=(kind,))) for kind in ("object", "array")}
+#: Keywords of objects only, and of arrays only: in a union of types they go with the type.
+_KEYWORDS_OF = {kind: frozenset(KEYWORDS.named(types=(kind,))) for kind in ("object", "array")}
 _STEP = "  "
 _LINE = 100
 
@@ -100,27 +100,34 @@ class _Printer:
     # -- tools and names ---------------------------------------------------------------------------------------
 
     def function(self, tool: Tool) -> str:
-        """Return a tool as a function."""
+        """Return a tool as a function: its properties as parameters, or one parameter ``_`` for all of them."""
         identifier = _unique(tool.name if _is_name(tool.name) else _sanitised(tool.name), self._functions)
-        name: tuple[str, ...] = ()
+        name_tag: tuple[str, ...] = ()
         if identifier != tool.name:
-            name = (f"@name {tool.name if _is_plain(tool.name) else _json(tool.name)}",)
+            name_tag = (f"@name {tool.name if _is_plain(tool.name) else _json(tool.name)}",)
         schema = self.root(tool.parameters, tool.name)
         rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required")}
         described = {"description": tool.description} if tool.description else {}
         if _is_signature(schema):
-            comment = _comment({**rest, **described}, _Printed("", kinds=frozenset({"object"}), tags=name), "")
+            comment = _comment({**rest, **described}, _Printed("", kinds=frozenset({"object"}), tags=name_tag), "")
             required = schema.get("required", ())
-            members = schema["properties"].items()
-            inner = "".join(f"{self._member(n, s, n in required, _STEP)},\n" for n, s in members)
+            members = [self._member(name, sub, name in required, _STEP) for name, sub in schema["properties"].items()]
+            inner = "".join(f"{member},\n" for member in members)
             return f"{comment}declare function {identifier}({chr(10) + inner if inner else ''}): unknown;"
-        comment = _comment(described, _Printed("", tags=name), "")
+        comment = _comment(described, _Printed("", tags=name_tag), "")
         if "$ref" in schema:
             schema = {key: value for key, value in schema.items() if key != "type"}
         return f"{comment}declare function {identifier}(_: {self._type(schema, '')}): unknown;"
 
     def root(self, schema: Any, name: str) -> Any:
-        """Return a whole schema without its definitions; references to them get the names of this text."""
+        """Return a whole schema without its definitions, which are declared; references have the names of this text.
+
+        A schema whose references cannot be renamed is ``{"$opaque": schema}``.
+
+        Args:
+            schema: the schema.
+            name: of the tool or type, for a schema that refers to itself.
+        """
         if not isinstance(schema, dict):
             return schema
         whole = {key: value for key, value in schema.items() if key != "$schema"}
@@ -130,7 +137,7 @@ class _Printer:
         }
         used = _reachable(body, {**definitions, "#": body})
         if used - set(definitions) - {"#"} or any(key in _BASES for key in _keywords(whole)):
-            # References that name a place in this schema hold only as long as it stays as it is.
+            # Such references, to any place or with a base URI, hold only as long as the schema stays as it is.
             return {"$opaque": whole, **({"type": "object"} if whole.get("type") == "object" else {})}
         needed = {ref: sub for ref, sub in {**definitions, "#": body}.items() if ref in used}
         renamed: dict[str, str] = {}
@@ -179,7 +186,7 @@ class _Printer:
         return _comment(_rest(schema, printed), printed, None) + printed.text
 
     def _expression(self, schema: Any, indent: str) -> _Printed:
-        """Return a type, without the comment that holds the rest."""
+        """Return the type that holds most of a schema: a name, literals, a union, or one of the JSON types."""
         if schema is False:
             return _Printed("never")
         if schema is True or schema == {}:
@@ -207,7 +214,7 @@ class _Printer:
         kind = schema.get("type")
         kinds = list(dict.fromkeys(kind)) if isinstance(kind, list) else [kind]
         if len(kinds) > 1:
-            return self._several(schema, kinds, indent)
+            return self._union_of_kinds(schema, kinds, indent)
         if kinds[0] == "object":
             return self._object(schema, indent)
         if kinds[0] == "array":
@@ -240,21 +247,22 @@ class _Printer:
         # A comment before the first member would be the whole union's.
         return ("| " if parts[0].startswith("/**") else "") + " | ".join(parts)
 
-    def _several(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Printed:
-        """Return a list of types."""
+    def _union_of_kinds(self, schema: dict[str, Any], kinds: list[str], indent: str) -> _Printed:
+        """Return the union of the types of a list: ``"type": ["string", "null"] -> string | null``; keywords of objects
+        and of arrays go with these."""
         if "number" in kinds and "integer" in kinds:
             kinds = [kind for kind in kinds if kind != "integer"]
         tags = ("@integer",) if "integer" in kinds else ()
-        kinds_of_names = frozenset("number" if kind == "integer" else kind for kind in kinds)
-        if not any(set(schema) & _ABOUT[kind] for kind in kinds if kind in _ABOUT):
+        json_types = frozenset("number" if kind == "integer" else kind for kind in kinds)
+        if not any(set(schema) & _KEYWORDS_OF[kind] for kind in kinds if kind in _KEYWORDS_OF):
             names = {**_SIMPLE, "object": "object", "array": "unknown[]"}
-            return _Printed(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), kinds_of_names, tags)
+            return _Printed(" | ".join(names[kind] for kind in kinds), frozenset({"type"}), json_types, tags)
         expressed = {"type"}
         members = []
         for kind in kinds:
-            about = {key for key in schema if key in _ABOUT.get(kind, ())}
-            members.append({"type": kind, **{key: schema[key] for key in about}})
-            expressed |= about
+            own = {key for key in schema if key in _KEYWORDS_OF.get(kind, ())}
+            members.append({"type": kind, **{key: schema[key] for key in own}})
+            expressed |= own
         return _Printed(self._alternatives(members, indent), frozenset(expressed))
 
     def _object(self, schema: dict[str, Any], indent: str) -> _Printed:
@@ -272,7 +280,7 @@ class _Printer:
             text = f"{{ [key: string]: {value} }}" if "$ref" in _keywords(extra) else f"Record<string, {value}>"
             return _Printed(text, frozenset(expressed), objects)
         inner = indent + _STEP
-        members = [self._member(n, s, n in required, inner) for n, s in (properties or {}).items()]
+        members = [self._member(name, sub, name in required, inner) for name, sub in (properties or {}).items()]
         if properties is not None and set(required) <= set(properties):
             expressed |= {"required", "properties"}
         elif properties is not None:
@@ -319,39 +327,45 @@ def _rest(schema: Any, printed: _Printed) -> dict[str, Any]:
 
 
 def _comment(keywords: dict[str, Any], printed: _Printed, indent: str | None) -> str:
-    """Return the comment that holds these keywords, ending where its subject begins; ``indent=None``: on one line."""
+    """Return the comment that holds these keywords: as prose and tags, or all in ``@schema`` if these are not exact.
+
+    Args:
+        keywords: the keywords of the schema that its type does not express.
+        printed: the type.
+        indent: the white space before it; None: the comment stands on its line, before it.
+    """
     if not keywords and not printed.tags:
         return ""
-    tags: list[str] = list(printed.tags)
-    json_keywords: dict[str, Any] = {}
-    for key, value in keywords.items():
-        tag = _tag(key, value, printed)
-        if key == "description":
-            continue
-        if tag is None:
-            json_keywords[key] = value
-        else:
-            tags.append(tag)
-    description = keywords.get("description", "")
-    # The comment may stay like this if reading it back gives the same keywords.
-    for attempt in range(2):
-        if attempt or not isinstance(description, str):
-            json_keywords = dict(keywords)
-            tags, description = list(printed.tags), ""
-        lines = [*description.split("\n"), *tags] if description else list(tags)
-        if json_keywords:
-            lines.append("@schema " + _json(json_keywords))
-        text = _laid_out(lines, indent)
-        try:
-            doc = jsdoc.parse(text.strip())
-        except jsdoc.JsDocError:
-            continue
-        read_back = {**doc.keywords, **doc.schema}
-        if doc.description:
-            read_back.setdefault("description", doc.description)
-        if read_back == keywords and _same_types(read_back, keywords) and "*/" not in text.strip()[3:-2]:
+    if isinstance(keywords.get("description", ""), str):
+        text = _laid_out(_prose_and_tags(keywords, printed), indent)
+        if _says(text.strip(), keywords):
             return text
-    return text
+    return _laid_out([*printed.tags, *(["@schema " + _json(keywords)] if keywords else [])], indent)
+
+
+def _prose_and_tags(keywords: dict[str, Any], printed: _Printed) -> list[str]:
+    """Return the lines of a comment: the description, the tags, and ``@schema`` with keywords that have no tag."""
+    description = keywords.get("description", "")
+    tags = {key: _tag(key, value, printed) for key, value in keywords.items() if key != "description"}
+    without_tag = {key: keywords[key] for key, tag in tags.items() if tag is None}
+    return [
+        *(description.split("\n") if description else ()),
+        *printed.tags,
+        *(tag for tag in tags.values() if tag is not None),
+        *(["@schema " + _json(without_tag)] if without_tag else ()),
+    ]
+
+
+def _says(comment: str, keywords: dict[str, Any]) -> bool:
+    """Return True if reading a comment back gives exactly these keywords."""
+    try:
+        doc = jsdoc.parse(comment)
+    except jsdoc.JsDocError:
+        return False
+    read_back = {**doc.keywords, **doc.schema}
+    if doc.description:
+        read_back.setdefault("description", doc.description)
+    return read_back == keywords and _same_types(read_back, keywords) and "*/" not in comment[3:-2]
 
 
 def _tag(key: str, value: Any, printed: _Printed) -> str | None:
@@ -362,7 +376,7 @@ def _tag(key: str, value: Any, printed: _Printed) -> str | None:
     if key not in jsdoc.CONSTRAINTS or key in printed.forced or (about is not None and about not in printed.kinds):
         return None
     if key == "default":
-        if printed.kinds == {"string"} and not isinstance(value, str):
+        if printed.kinds == {"string"} and not isinstance(value, str):  # it would be read as its text
             return None
         return f"@default {_json(value)}"
     if key == "examples":
@@ -375,6 +389,7 @@ def _tag(key: str, value: Any, printed: _Printed) -> str | None:
 
 
 def _laid_out(lines: list[str], indent: str | None) -> str:
+    """Return a comment: on one line if it is short and its prose is; ``indent`` as `_comment` has it."""
     if indent is None:
         return f"/** {' '.join(lines)} */ "
     if len(lines) == 1 or (
@@ -419,6 +434,7 @@ def _literal(value: Any) -> str:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
+    """Return each value once; 1 and true are different."""
     by_text: dict[str, Any] = {}
     for value in values:
         by_text.setdefault(json.dumps(value), value)

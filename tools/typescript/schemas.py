@@ -42,10 +42,10 @@ class SchemaWriter:
     def __init__(self, reader: TypeReader) -> None:
         self.reader = reader
         self.definitions: dict[str, dict[str, Any] | bool] = {}
-        self._keys: dict[ts.Named, str] = {}
-        self._waiting: deque[ts.Named] = deque()
+        self._keys: dict[ts.Named, str] = {}  # the names of definitions, written or not
+        self._waiting: deque[ts.Named] = deque()  # the named types that are not written yet
         self._open: dict[ts.Type, str | None] = {}  # what is being written, and its name if it refers to itself
-        self._count = Counter(declaration.name for declaration in reader.program.declarations)
+        self._declared = Counter(declaration.name for declaration in reader.program.declarations)
 
     def schema(self, type_: ts.Type, at: ts.At) -> Any:
         """Return the schema of a type, and add the named types that it needs to `definitions`.
@@ -69,7 +69,7 @@ class SchemaWriter:
         return made
 
     def kinds(self, type_: ts.Type, seen: frozenset[ts.Type] = frozenset()) -> frozenset[str]:
-        """Return the JSON types that a type's values may have."""
+        """Return the JSON types that a type's values may have; ``seen`` are the types around it, for recursion."""
         if type_ in seen:
             return frozenset()
         seen |= {type_}
@@ -102,11 +102,11 @@ class SchemaWriter:
             return self._plain(type_, at)
 
     def _recursive(self, type_: ts.Deferred | ts.Both | ts.Object, at: ts.At) -> Any:
-        """Return the schema of a type without a name, which may still contain itself."""
+        """Return the schema of a type without a name; if it contains itself, it gets one, and is a reference."""
         if type_ in self._open:
             key = self._open[type_]
             if key is None:
-                key = self._open[type_] = self._free("T")
+                key = self._open[type_] = self._free_name("T")
                 self.definitions[key] = True
             return {"$ref": f"#/$defs/{key}"}
         self._open[type_] = None
@@ -139,8 +139,8 @@ class SchemaWriter:
         if isinstance(type_, ts.Tuple):
             return self._tuple(type_, at)
         if isinstance(type_, ts.Union):
-            # Members that JSON has no values for are no part of it, as long as others are.
-            members = [member for member in type_.members if not self._empty(member)]
+            # Members that JSON has no values for are left out if others have some; else the first of them is refused.
+            members = [member for member in type_.members if not self._has_no_values(member)]
             if all(member in (ts.UNDEFINED, ts.VOID) for member in members):
                 members = list(type_.members)
             return union_schema([self._schema(member, at) for member in members])
@@ -153,7 +153,7 @@ class SchemaWriter:
         )
 
     def _value(self, type_: ts.Type, at: ts.At, where: str) -> Any:
-        """Return the schema of a type whose value must be there."""
+        """Return the schema of a type whose value must be there; ``where`` says in what, for the error."""
         if self.reader.may_be_undefined(type_):
             raise at.source.refuse(at.node, f"JSON has no `undefined` {where}", "use null")
         return self._schema(type_, at)
@@ -165,10 +165,10 @@ class SchemaWriter:
             where = element.at or at
             value = self._value(element.type, where, "in a tuple")
             schema = self.documented(element.type, value, element.doc, where)
-            named = element.label is not None and isinstance(schema, dict)
-            items.append({"title": element.label, **schema} if named else schema)
-        count = {"prefixItems": items, "minItems": len(items)} if items else {}
-        return {"type": "array", **count, "maxItems": len(items)}
+            has_title = element.label is not None and isinstance(schema, dict)
+            items.append({"title": element.label, **schema} if has_title else schema)
+        prefix = {"prefixItems": items, "minItems": len(items)} if items else {}
+        return {"type": "array", **prefix, "maxItems": len(items)}
 
     def _object(self, type_: ts.Object, at: ts.At) -> Any:
         """Return the schema of an object; methods and callbacks are left out."""
@@ -202,8 +202,8 @@ class SchemaWriter:
     def _property(self, one: ts.Property, at: ts.At) -> Any:
         return self.documented(one.type, self._schema(one.type, at), one.doc, at)
 
-    def _empty(self, type_: ts.Type) -> bool:
-        """Return True if JSON has no value for a type, in any form."""
+    def _has_no_values(self, type_: ts.Type) -> bool:
+        """Return True if JSON has no value for a type, not even in another form, as a date has as a string."""
         bare = self.reader.bare(type_)
         if isinstance(bare, ts.Refused):
             return bare.name in _WITHOUT_FORM or bare.name == NO_VALUES
@@ -214,7 +214,7 @@ class SchemaWriter:
         )
 
     def _is_callback(self, one: ts.Property) -> bool:
-        """Return True if a property is a function that may be left out, as ``onDone?: () => void``."""
+        """Return True if a property is a function (or one of several) that may be absent: ``onDone?: () => void``."""
         members = [self.reader.bare(member) for member in self.reader.members(one.type)]
         functions = [
             isinstance(bare, ts.Function)
@@ -242,16 +242,15 @@ class SchemaWriter:
             if "number" not in kinds:
                 raise source.wrong(node, "@integer constrains numbers, and the type has none", "put it before a number")
             stated = made.get("type", sorted(kinds))
-            named = [
-                "integer" if kind == "number" else kind for kind in ([stated] if isinstance(stated, str) else stated)
-            ]
-            made["type"] = named[0] if len(named) == 1 else list(dict.fromkeys(named))
+            names = [stated] if isinstance(stated, str) else stated
+            whole = list(dict.fromkeys("integer" if name == "number" else name for name in names))
+            made["type"] = whole[0] if len(names) == 1 else whole
         if doc.one_of:
             if "anyOf" not in made:
                 raise source.wrong(node, "@oneOf constrains unions, and the type is not one", "put it before a union")
             made["oneOf"] = made.pop("anyOf")
         for keyword, value in doc.keywords.items():
-            about = jsdoc.CONSTRAINTS.get(keyword)
+            about = jsdoc.CONSTRAINTS.get(keyword)  # the JSON type that it constrains; None: any
             if about is not None and about not in kinds:
                 if in_generic(node):  # the tag is for other type arguments
                     continue
@@ -262,7 +261,7 @@ class SchemaWriter:
                 )
             if keyword == "default" and kinds == {"string"} and not isinstance(value, str):
                 value = json.dumps(value)
-            if about is not None and keyword in made and keyword != "additionalProperties":
+            if about is not None and keyword in made and keyword != "additionalProperties":  # both hold
                 made["allOf"] = [*made.get("allOf", ()), {keyword: value}]
             else:
                 made[keyword] = value
@@ -270,23 +269,23 @@ class SchemaWriter:
             made["description"] = doc.description
         made.update(doc.schema)
         if "$defs" not in doc.schema:
-            self._name_references(doc.schema, at)
+            self._define_referenced(doc.schema, at)
         return made
 
-    def _name_references(self, schema: Any, at: ts.At) -> None:
-        """Read the types that ``@schema`` refers to."""
+    def _define_referenced(self, schema: Any, at: ts.At) -> None:
+        """Add the types that the keywords of ``@schema`` refer to to the definitions."""
         if isinstance(schema, list):
             for item in schema:
-                self._name_references(item, at)
+                self._define_referenced(item, at)
         elif isinstance(schema, dict):
             for value in schema.values():
-                self._name_references(value, at)
+                self._define_referenced(value, at)
             reference = schema.get("$ref")
             if isinstance(reference, str):
                 name = reference.removeprefix("#/$defs/")
                 for declaration in self.reader.program.declarations:
                     if declaration.name == name and declaration.kind not in ("function", "const"):
-                        self._schema(self.reader.named(declaration, (), at), at)
+                        self._schema(self.reader.named(declaration, (), at), at)  # a reference, which defines the type
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -296,15 +295,17 @@ class SchemaWriter:
         if made is not None:
             return made
         declaration = named.declaration
-        name = declaration.path if self._count[declaration.name] > 1 else declaration.name
+        name = declaration.path if self._declared[declaration.name] > 1 else declaration.name
         name = "_".join([name, *map(self._label, named.arguments)])
-        key = self._free(name, reserved=bool(named.arguments))
+        key = self._free_name(name, is_declared=not named.arguments)
         self._keys[named] = key
         self._waiting.append(named)
         return key
 
-    def _free(self, name: str, *, reserved: bool = True) -> str:
-        taken = {*self._keys.values(), *self.definitions, *(self._count if reserved else ())}
+    def _free_name(self, name: str, *, is_declared: bool = False) -> str:
+        """Return a name for a definition: this one, or with a number behind it if it is taken; names of declared types
+        are kept for these."""
+        taken = {*self._keys.values(), *self.definitions, *(() if is_declared else self._declared)}
         names = itertools.chain([name], (f"{name}_{index}" for index in itertools.count(2)))
         return next(one for one in names if one not in taken)
 
@@ -338,7 +339,8 @@ class SchemaWriter:
 
 
 def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the schema of literals: ``enum`` or ``const``, with ``type``."""
+    """Return the schema of literals, with ``type``: ``["a", "b"] -> {"type": "string", "enum": ["a", "b"]}``, one as
+    ``const``."""
     kinds = list(dict.fromkeys("integer" if type(value) is int else type_of(value) for value in values))
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")
@@ -349,8 +351,11 @@ def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
-    """Return the union: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``."""
-    distinct: dict[str, Any] = {}
+    """Return the union of schemas: literals as one ``enum``, bare types as one ``type``, everything else as ``anyOf``.
+
+    A member that is a union itself is taken apart, and false is no member.
+    """
+    distinct: dict[str, Any] = {}  # by their JSON
     for member in members:
         for part in member["anyOf"] if isinstance(member, dict) and set(member) == {"anyOf"} else [member]:
             if part is not False:
