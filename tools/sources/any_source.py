@@ -38,7 +38,7 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
     tools: list[Tool] = []
     skipped: list[ToolGrammarError] = []
     waiting = [] if source is None else [source]
-    opened: dict[int, Any] = {}
+    opened: dict[int, Any] = {}  # by id; it keeps them alive, so that no other object gets their id
     while waiting:
         part = waiting.pop()
         try:
@@ -62,6 +62,7 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
 
 
 def _read(source: Any) -> list[Tool] | _Parts:
+    """Return the tools of a source, or the sources that it holds, by the first recogniser that knows its kind."""
     for recognise in RECOGNISERS:
         found = recognise(source)
         if found is not None:

@@ -66,7 +66,8 @@ def read_docstring(text: str | None) -> Documentation:
 
 
 def _parts(lines: Sequence[str]) -> Iterator[tuple[int, _Entries]]:
-    """Yield the line of each section and field, and its parameters' names and texts."""
+    """Yield the index of the line of each section and field, and its parameters' names and texts; none of another
+    section."""
     for index, line in enumerate(lines):
         following = lines[index + 1] if index + 1 < len(lines) else ""
         if title := _GOOGLE_TITLE.fullmatch(line):
@@ -89,12 +90,14 @@ def _from(lines: Sequence[str], start: int) -> Iterator[str]:
 
 
 def _google_entries(body: Iterable[str]) -> _Entries:
+    """Yield name and text of the entries of a section: ``city (str): Name of it.``"""
     for entry in _entries(body):
         if found := _GOOGLE_ENTRY.fullmatch(entry):
             yield found["name"], found["text"]
 
 
 def _numpy_entries(body: Iterable[str]) -> _Entries:
+    """Yield name and text of the entries of a section: ``a, b : int``, and the text in the lines below."""
     for entry in _entries(body):
         head, _, text = entry.partition("\n")
         for name in head.partition(":")[0].split(","):

@@ -193,15 +193,15 @@ class Operation:
         properties: dict[str, Any] = {}
         required: list[str] = []
         parameters: list[Parameter] = []
-        stated, sources = self.body, self._merged_parameters()
+        operation, declared = self.body, self._merged_parameters()
         if self.document.swagger:
-            stated = as_openapi_3(stated, sources, self.document.document)
-            sources = stated["parameters"]
-        for source in sources:
-            parameter, schema = self._parameter(source, properties)
+            operation = as_openapi_3(operation, declared, self.document.document)
+            declared = operation["parameters"]
+        for declaration in declared:
+            parameter, schema = self._parameter(declaration, properties)
             properties[parameter.key] = schema
             parameters.append(parameter)
-            if source.get("required") is True or parameter.place == "path":
+            if declaration.get("required") is True or parameter.place == "path":
                 required.append(parameter.key)
         missing = set(re.findall(r"\{([^{}]+)\}", self.path)) - {p.name for p in parameters if p.place == "path"}
         if missing:
@@ -211,7 +211,7 @@ class Operation:
                 place=Place(pointer=self.pointer, parameter=min(missing)),
             )
         body = None
-        request = self._resolve(stated.get("requestBody"))
+        request = self._resolve(operation.get("requestBody"))
         if request:
             key = "request_body" if "body" in properties else "body"
             body, schema = self._request_body(request, key)
@@ -256,24 +256,29 @@ class Operation:
         return self.method.lower() in SAFE_METHODS
 
     def _responses(self) -> dict[str, Any]:
+        """Return the responses by status: ``200``, ``4XX``, ``DEFAULT``."""
         return {str(status).upper(): each for status, each in self._resolve(self.body.get("responses")).items()}
 
-    def _schema_of(self, stated: list[Any]) -> dict[str, Any] | None:
-        options = [schema for schema in stated if schema is not None]
+    def _schema_of(self, answers: list[Any]) -> dict[str, Any] | None:
+        """Return the schema of several answers (`_answer`) as `answers` does."""
+        options = [schema for schema in answers if schema is not None]
         if all(schema is _TEXT or schema is _EMPTY for schema in options):
             return None
         schema = options[0] if len(options) == 1 and isinstance(options[0], dict) else {"anyOf": options}
         return self.document.of_answers.standalone(schema, f"{self.pointer}/responses")
 
     def _answer(self, status: str, response: Mapping[str, Any]) -> Any:
-        """Return the schema of one response; None: nothing is said of it."""
+        """Return the schema of one response, `_TEXT` if it is not JSON, `_EMPTY` if it has no content by its status;
+        None: the document does not say."""
         content = response.get("content")
         if self.document.swagger and "schema" in response:
             content = {"application/json": response}
         if not isinstance(content, Mapping) or not content:
             return _EMPTY if status in _WITHOUT_CONTENT else None
         entry = next((entry for media, entry in content.items() if is_json(str(media))), _TEXT)
-        return entry if entry is _TEXT else entry.get("schema", True) if isinstance(entry, Mapping) else True
+        if entry is _TEXT:
+            return _TEXT
+        return entry.get("schema", True) if isinstance(entry, Mapping) else True
 
     def _merged_parameters(self) -> list[Mapping[str, Any]]:
         """Return the operation's parameters, and those of its path that it does not redeclare."""
@@ -323,16 +328,21 @@ class Operation:
         return Parameter(key, name, place, style, bool(explode), bool(content)), schema
 
     def _request_body(self, request: Mapping[str, Any], key: str) -> tuple[Body, dict[str, Any]]:
-        """Return how the body is sent, and its schema.
+        """Return how the body is sent, and its schema: as JSON if that is possible, else as a form or as text.
+
+        Args:
+            request: the request body in the document.
+            key: its property in the arguments.
 
         Raises:
             SchemaError: it has no media type that can be sent.
         """
         content = request.get("content")
         content = {str(media): entry for media, entry in content.items()} if isinstance(content, Mapping) else {}
-        for usable in (is_json, _is_form, _is_text, self._is_plain_multipart(content)):
+        is_sendable: Callable[[str], bool]
+        for is_sendable in (is_json, _is_form, _is_text, lambda media: self._is_plain_multipart(media, content[media])):
             for media, entry in content.items():
-                if not usable(media):
+                if not is_sendable(media):
                     continue
                 entry = entry if isinstance(entry, Mapping) else {}
                 schema = entry.get("schema", {})
@@ -347,32 +357,27 @@ class Operation:
             place=Place(pointer=f"{self.pointer}/requestBody", parameter=key),
         )
 
-    def _is_plain_multipart(self, content: Mapping[str, Any]) -> Callable[[str], bool]:
-        """Return a predicate of media types: multipart forms whose fields hold no files."""
+    def _is_plain_multipart(self, media: str, entry: Any) -> bool:
+        """Return True for a multipart form whose fields are declared one by one, and none may be a file."""
+        if media.split(";")[0].strip().lower() != "multipart/form-data" or not isinstance(entry, Mapping):
+            return False
+        schemas = self.document.stated(entry.get("schema"), self.pointer)
+        declared = [each["properties"] for each in schemas if isinstance(each.get("properties"), Mapping)]
+        fields = [field for properties in declared for field in properties.values()]
+        return (
+            bool(fields)
+            and not any(key in each for each in schemas for key in ("allOf", "anyOf", "oneOf"))
+            and not any(map(self._may_be_file, fields))
+        )
 
-        def usable(media: str) -> bool:
-            """Return True if a form has fields that are declared one by one, and none is a file."""
-            entry = content[media]
-            if media.split(";")[0].strip().lower() != "multipart/form-data" or not isinstance(entry, Mapping):
-                return False
-            schemas = self.document.stated(entry.get("schema"), self.pointer)
-            declared = [each["properties"] for each in schemas if isinstance(each.get("properties"), Mapping)]
-            fields = [field for properties in declared for field in properties.values()]
-            return (
-                bool(fields)
-                and not any(key in each for each in schemas for key in ("allOf", "anyOf", "oneOf"))
-                and not any(map(self._is_file, fields))
-            )
-
-        return usable
-
-    def _is_file(self, schema: Any) -> bool:
-        """Return True if a form field is, or may be, something else than text."""
+    def _may_be_file(self, schema: Any) -> bool:
+        """Return True if a form field may be a file: anything but a number, a boolean, an object or plain text."""
         schemas = self.document.stated(schema, self.pointer)
+        # Keywords beside a reference have precedence.
         schema = {key: value for each in reversed(schemas) for key, value in each.items()}
         kind = schema.get("type")
         if kind == "array":
-            return self._is_file(schema.get("items"))
+            return self._may_be_file(schema.get("items"))
         if kind == "string":
             return schema.get("format") in ("binary", "byte") or "contentMediaType" in schema
         return kind not in ("integer", "number", "boolean", "object")
@@ -411,7 +416,7 @@ class _Document:
         self.document = document
         self._names: dict[str, str] = {}  # reference -> name in $defs
         self._definitions: dict[str, tuple[Any, tuple[str, ...]]] = {}  # reference -> schema, references in it
-        self._searched = 0  # number of schemas reached by allOf in all searches of `_unsent`, over the whole document
+        self._searched = 0  # number of schemas reached by allOf in all searches of `_marked`, over the whole document
 
     @cached_property
     def of_answers(self) -> _Document:
@@ -542,16 +547,16 @@ class _Document:
         return self._names[reference]
 
     def _read(self, schema: Any, pointer: str) -> tuple[Any, tuple[str, ...]]:
-        """Return a schema of the document as JSON Schema, and the references in it, in order."""
+        """Return a schema of the document as JSON Schema, without marked properties, and the references in it."""
         references: dict[str, None] = {}
 
-        def walk(part: Any, depth: int, unsent: frozenset[str] = frozenset()) -> Any:
-            """Return a part of the schema as JSON Schema, without the properties that the schemas around it have left
-            out (``unsent``), if it is in their ``allOf``."""
+        def walk(part: Any, depth: int, marked: frozenset[str] = frozenset()) -> Any:
+            """Return a part of the schema as JSON Schema; ``marked`` are the names of the properties that a schema
+            around it leaves out, if this part is in its ``allOf``."""
             if depth > _MAX_NESTED:
                 raise _too_deep(pointer)
             if isinstance(part, list):
-                return [walk(item, depth + 1, unsent) for item in part]
+                return [walk(item, depth + 1, marked) for item in part]
             if not isinstance(part, Mapping):
                 return part
             result: dict[str, Any] = {}
@@ -560,7 +565,7 @@ class _Document:
                 result["$ref"] = f"#/$defs/{escape(self._name(part['$ref']))}"
                 if not self.reads_beside_ref:
                     return result
-            unsent = unsent | self._unsent(part, pointer)
+            marked = marked | self._marked(part, pointer)
             for key, value in part.items():
                 if (key == "$ref" and isinstance(value, str)) or key in _DROPPED:
                     continue
@@ -569,22 +574,22 @@ class _Document:
                         result[key] = value
                     continue
                 if key in KEYWORDS.schema_maps and isinstance(value, Mapping):
-                    hidden = unsent if key == "properties" else ()
-                    result[key] = {name: walk(sub, depth + 1) for name, sub in value.items() if name not in hidden}
+                    left_out = marked if key == "properties" else ()
+                    result[key] = {name: walk(sub, depth + 1) for name, sub in value.items() if name not in left_out}
                 elif key == "required" and isinstance(value, list):
-                    result[key] = [name for name in value if name not in unsent]
+                    result[key] = [name for name in value if name not in marked]
                 elif key in KEYWORDS.data or key == "required":
                     result[key] = value
                 else:
-                    result[key] = walk(value, depth + 1, unsent if key == "allOf" else frozenset())
-            return _told_apart(part, result)
+                    result[key] = walk(value, depth + 1, marked if key == "allOf" else frozenset())
+            return _with_discriminator(part, result)
 
         try:
             return walk(schema, 0), tuple(references)
         except RecursionError:  # the caller's own stack was deep already
             raise _too_deep(pointer) from None
 
-    def _unsent(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
+    def _marked(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
         """Return the names of a schema's properties that have the mark (`mark`), with those of its reference and its
         ``allOf``.
 
@@ -598,7 +603,8 @@ class _Document:
         seen: set[int] = set()
         for part in queue:
             stated = self.stated(part, pointer)
-            self._searched += part is not schema and id(stated[-1]) not in seen
+            if part is not schema and id(stated[-1]) not in seen:
+                self._searched += 1
             if self._searched > _MAX_SEARCHED:
                 raise LimitError(
                     f"schemas include others by allOf more than {_MAX_SEARCHED:,} times, directly or not",
@@ -618,8 +624,9 @@ class _Document:
         return frozenset(names)
 
 
-def _told_apart(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]:
-    """Return a union with the tags of its ``discriminator``: each alternative has the values that lead to it.
+def _with_discriminator(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]:
+    """Return a union in which each alternative has the tags that lead to it by the ``discriminator``; another schema as
+    it is.
 
     Without them the alternatives of open objects overlap, and a value that ``oneOf`` refuses, or one of no alternative,
     is all that a model can write (OpenAPI 3.1, section 4.8.25). Names of schemas that ``mapping`` does not have are no
@@ -627,7 +634,7 @@ def _told_apart(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]
 
     Args:
         part: the union in the document.
-        read: the same as JSON Schema.
+        read: the same as JSON Schema, which is changed.
     """
     discriminator = part.get("discriminator")
     if not isinstance(discriminator, Mapping):
@@ -641,6 +648,7 @@ def _told_apart(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]
             tags.setdefault(target.rsplit("/", 1)[-1], []).append(str(tag))
 
     def with_tags(stated: Any, schema: Any) -> Any:
+        """Return an alternative with the tags of its reference; ``stated`` is the alternative in the document."""
         reference = stated.get("$ref") if isinstance(stated, Mapping) else None
         own = tags.get(reference.rsplit("/", 1)[-1]) if isinstance(reference, str) else None
         if own is None:

@@ -40,7 +40,8 @@ class Parameter:
     as_json: bool
 
     def path_text(self, value: Any) -> str:
-        """Return the value as a part of a path, percent-encoded."""
+        """Return the value as a part of a path, percent-encoded: ``3,4`` (simple), ``.3.4`` (label), ``;id=3;id=4``
+        (matrix), the last two exploded."""
         pairs = self._pairs(value)
         if self.style == "simple":
             return ",".join(map(_pair, pairs))
@@ -63,7 +64,8 @@ class Parameter:
         return list(styled(self.name, value, self.style, self.explode))
 
     def _pairs(self, value: Any) -> list[tuple[str | None, str]]:
-        """Return the parts of a value, each with its key if it is one of an object that is exploded."""
+        """Return the texts of a value's parts, each with its key if the value is an object that is exploded; those of
+        another object are its keys and values in turn."""
         if self.as_json:
             return [(None, json.dumps(value, ensure_ascii=False))]
         if isinstance(value, Mapping):
@@ -144,7 +146,7 @@ class Request:
         Raises:
             InvalidArgumentsError: a value would leave its place in the path.
         """
-        written: dict[str, str] = {}
+        written: dict[str, str] = {}  # the variables of the path
         query: list[tuple[str, str]] = []
         headers: dict[str, str] = {}
         cookies: list[str] = []
@@ -175,7 +177,11 @@ class Request:
         return request
 
     def _segment(self, template: str, written: Mapping[str, str]) -> str:
-        """Return one segment of the path, with the values of its variables."""
+        """Return one segment of the path, with the values of its variables: ``{id}.json -> 7.json``.
+
+        Raises:
+            InvalidArgumentsError: a value is empty, or the segment becomes ``.`` or ``..``.
+        """
         names = _VARIABLE.findall(template)
         text = _VARIABLE.sub(lambda match: written.get(match[1], match[0]), template)
         wrong = [name for name in names if written.get(name) == ""]
@@ -222,6 +228,7 @@ class Sender:
 def styled(name: str, value: Any, style: str, explode: bool) -> Iterator[tuple[str, str]]:
     """Yield the name and text, or several, that a value becomes in a query or form; null becomes nothing.
 
+    ``[3, 4]`` is ``id=3,4`` (form), ``id=3 4`` (spaceDelimited) or, exploded, ``id=3`` and ``id=4``.
     ``deepObject`` is defined for objects of plain values only; deeper parts are ``name[key][inner]`` and
     ``name[key][0]``, as servers that read nested brackets expect them.
     """

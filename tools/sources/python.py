@@ -46,6 +46,7 @@ _REQUIRED, _NOT_REQUIRED, _READ_ONLY = (
     for name in ("Required", "NotRequired", "ReadOnly")
 )
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+#: The default of a parameter that is not passed on where the call leaves it out.
 _ABSENT: Any = object()
 
 
@@ -101,9 +102,9 @@ def tool_from_function(
     parameters = _parameters(signature, target, name)
     model = _arguments_model(name, parameters, documentation.parameters)
     schema = _schema(model, name, parameters)
-    more = _of_kind(signature, inspect.Parameter.VAR_KEYWORD)
-    if more in parameters:
-        schema = _with_more(schema, more, _taken(target, signature))
+    options = _of_kind(signature, inspect.Parameter.VAR_KEYWORD)
+    if options in parameters:
+        schema = _with_further(schema, options, _taken(target, signature))
     return Tool(
         name=name,
         description=description if description is not None else documentation.description,
@@ -153,7 +154,7 @@ def _parameters(signature: inspect.Signature, target: Any, tool: str) -> dict[st
                 hint="pass the method of an instance: obj.method, not Class.method",
                 place=Place(tool=tool, parameter=key),
             )
-        hint = hints.get(key, Any)
+        hint = hints.get(key, Any)  # the annotation; without one, anything
         is_unpacked = typing_extensions.get_origin(hint) in _UNPACK
         if parameter.kind is parameter.VAR_KEYWORD and is_unpacked:
             result.update(_unpacked(typing_extensions.get_args(hint)[0], tool))
@@ -167,7 +168,7 @@ def _parameters(signature: inspect.Signature, target: Any, tool: str) -> dict[st
 
 
 def _optional(key: str, annotation: Any, default: Any = _ABSENT) -> inspect.Parameter:
-    """Return a parameter that is passed on only if it is given."""
+    """Return a parameter that is passed on only if it is given; with the default ``empty``, it is required."""
     return inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -195,13 +196,14 @@ def _taken(target: Any, signature: inspect.Signature) -> list[str]:
     return [key for key, one in whole.parameters.items() if key not in signature.parameters and one.kind in kinds]
 
 
-def _with_more(schema: dict[str, Any], key: str, taken: list[str]) -> dict[str, Any]:
-    """Return a schema whose property for ``**key`` became further properties."""
+def _with_further(schema: dict[str, Any], key: str, taken: list[str]) -> dict[str, Any]:
+    """Return a schema of arguments whose property for ``**key`` became ``additionalProperties``; none of these may have
+    a ``taken`` name."""
     properties = dict(schema["properties"])
-    more = properties.pop(key)
-    others = more.get("additionalProperties", True)
-    if "description" in more:
-        others = {"description": more["description"], **({} if others is True else others)}
+    options = properties.pop(key)
+    others = options.get("additionalProperties", True)
+    if "description" in options:
+        others = {"description": options["description"], **({} if others is True else others)}
     names = {"propertyNames": {"not": {"enum": taken}}} if taken else {}
     return {**schema, "properties": properties, "additionalProperties": others, **names}
 
@@ -215,14 +217,14 @@ def _parameter_hints(target: Any, keys: Iterable[str], tool: str) -> dict[str, A
     hints: dict[str, Any] = {}
     for key in keys:
         if key in annotations:
-            # The module of a function is found through __wrapped__.
-            one = types.SimpleNamespace(
+            # An object with this annotation alone; its names are looked up in the module of `__wrapped__`.
+            carrier = types.SimpleNamespace(
                 __annotations__={key: annotations[key]},
                 __wrapped__=target,
                 __type_params__=getattr(target, "__type_params__", ()),
             )
             try:
-                hints.update(typing_extensions.get_type_hints(one, include_extras=True))
+                hints.update(typing_extensions.get_type_hints(carrier, include_extras=True))
             except Exception as error:  # evaluating a string annotation may raise anything
                 raise _unevaluated(error, tool, key) from error
     return hints
@@ -263,11 +265,10 @@ def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
     result = {}
     for key, hint in hints.items():
         required = key in cls.__required_keys__
-        # Said in a postponed annotation, the class itself did not notice it.
+        # `Required[...]` in an annotation that is a string is not in `__required_keys__`.
         while (origin := typing_extensions.get_origin(hint)) in (*_REQUIRED, *_NOT_REQUIRED, *_READ_ONLY):
             required = origin in _REQUIRED or (required and origin in _READ_ONLY)
             (hint,) = typing_extensions.get_args(hint)
-        # What is left out is not passed on: the default only makes it optional.
         result[key] = _optional(key, readable(hint), inspect.Parameter.empty if required else _ABSENT)
     return result
 
@@ -376,11 +377,14 @@ class _Binder:
         values = self._decoded(arguments)
         items = values.pop(_of_kind(self.signature, inspect.Parameter.VAR_POSITIONAL), None) or ()
         options = values.pop(_of_kind(self.signature, inspect.Parameter.VAR_KEYWORD), None) or {}
-        ordered = [one for one in self.signature.parameters.values() if one.kind in _POSITIONAL]
-        # All before one that has no name must be given by position, if need be with their defaults.
-        nameless = [i for i, one in enumerate(ordered, 1) if one.kind is one.POSITIONAL_ONLY and one.name in values]
-        count = len(ordered) if items else max(nameless, default=0)
-        positional = [values.pop(one.name) if one.name in values else one.default for one in ordered[:count]]
+        ordered = [each for each in self.signature.parameters.values() if each.kind in _POSITIONAL]
+        # All before `*items`, or before a given one that is positional only, are given by position too, if need be with
+        # their defaults.
+        count = 0
+        for number, each in enumerate(ordered, 1):
+            if items or (each.kind is each.POSITIONAL_ONLY and each.name in values):
+                count = number
+        positional = [values.pop(each.name) if each.name in values else each.default for each in ordered[:count]]
         return [*positional, *items], {**values, **options}
 
     def _decoded(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -432,8 +436,8 @@ def arguments_error(error: ValidationError, tool: str, more: str | None = None) 
     """
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     locations = [problem["loc"] for problem in problems]
-    steps = (location[1:] if location[:1] == (more,) else location for location in locations)
-    pointers = ["".join(f"/{step}" for step in each) for each in steps]
+    paths = (location[1:] if location[:1] == (more,) else location for location in locations)
+    pointers = ["".join(f"/{step}" for step in path) for path in paths]
     text = "; ".join(
         f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems, strict=True)
     )

@@ -62,7 +62,7 @@ def as_openapi_3(
 
 
 def _form(fields: list[Mapping[str, Any]], media_types: list[str]) -> dict[str, Any]:
-    """Return form fields as one request body."""
+    """Return form fields as one request body: a multipart form if one is a file, or if the operation takes no other."""
     files = any(field.get("type") == "file" for field in fields)
     multipart = files or (_MULTIPART in media_types and _FORM not in media_types)
     properties = {}
@@ -90,7 +90,11 @@ def _schema(parameter: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _style(parameter: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return style and explode of a parameter that is a list."""
+    """Return ``style`` and ``explode`` of a parameter that is a list; nothing for another.
+
+    Raises:
+        SchemaError: OpenAPI 3 has no style for its format in this place.
+    """
     if parameter.get("type") != "array":
         return {}
     stated = parameter.get("collectionFormat", "csv")

@@ -150,10 +150,10 @@ def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
     if source.get("defer_loading") is True:
         plain = {key: value for key, value in source.items() if key != "defer_loading"}
         return [tool.changed(deferred=True) for tool in tools_from_dict(plain)]
-    strange = next((key for key in source if not isinstance(key, str)), None)
-    if strange is not None:
+    no_string = next((key for key in source if not isinstance(key, str)), None)
+    if no_string is not None:
         raise SchemaError(
-            f"the key {strange!r} of a tool dict is not a string",
+            f"the key {no_string!r} of a tool dict is not a string",
             hint="use strings",
             place=Place(tool=_name_of(source)),
         )
@@ -319,7 +319,13 @@ def _with_typed_default(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
-    """Return the tool that a dict with a name describes."""
+    """Return the tool that a dict with a name describes; ``keys`` are those under which it may have parameters.
+
+    Without one, the schema stands beside the name (``properties``), or the tool has no parameters.
+
+    Raises:
+        SchemaError: there are several such keys, or parameters under an unknown one.
+    """
     if len(keys) > 1:
         raise SchemaError(
             f"the dict has parameters under {' and '.join(keys)}", hint="keep one of them", place=Place(tool=name)
@@ -329,8 +335,8 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
     required = [*listed] if isinstance(listed, (list, tuple)) else None
     if keys:
         # Of the functions of Bedrock's agents, parameters are optional unless they say otherwise.
-        needed = _PARAMETERS[keys[0]] and required is None and "requireConfirmation" not in source
-        schema = _schema(source[keys[0]], keys[0], name, required=needed)
+        required_unless_said = _PARAMETERS[keys[0]] and required is None and "requireConfirmation" not in source
+        schema = _schema(source[keys[0]], keys[0], name, required=required_unless_said)
     elif isinstance(source.get("properties"), Mapping):  # the schema beside the name
         schema = {key: source[key] for key in source if key not in (*_NAMES, "description", "title", "strict")}
         rest = {}
@@ -363,7 +369,9 @@ def _warn_of_keywords(tool: Tool) -> None:
 
 
 def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: bool = False) -> Any:
-    """Return parameters of any form as a schema.
+    """Return parameters of any form as a schema: a class, a list, a map from names to types, or a JSON Schema.
+
+    A dict is a JSON Schema if it has one of its keywords with a value of the right kind (`_MARKS`).
 
     Args:
         value: the value of the key.
@@ -389,7 +397,7 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
     if given and not marks and all(isinstance(item, Mapping) for item in given.values()):
         return parameter_map(given, tool, required=required)
     if marks or not given:
-        stranger = next(
+        unknown = next(
             (
                 name
                 for name, item in given.items()
@@ -398,11 +406,11 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
             ),
             None,
         )
-        if stranger is not None:
+        if unknown is not None:
             raise SchemaError(
-                f"{stranger!r} is not a keyword of JSON Schema",
+                f"{unknown!r} is not a keyword of JSON Schema",
                 hint='put the parameters under "properties"',
-                place=Place(tool=tool, parameter=str(stranger), pointer=f"/{stranger}"),
+                place=Place(tool=tool, parameter=str(unknown), pointer=f"/{unknown}"),
             )
         return value
     raise SchemaError(

@@ -51,12 +51,13 @@ def _langchain(source: Any, name: str) -> Tool | None:
 def _langchain_class(source: Any) -> Any:
     """Return the class of a LangChain tool's arguments, or their schema, without what LangChain injects.
 
-    ``tool_call_schema`` has the fields' types and defaults alone: no alias, and nothing of the configuration. The tool
-    validates by its own class.
+    It is ``args_schema``, by which the tool validates. ``tool_call_schema`` is made of it by LangChain and lacks its
+    aliases and configuration, so it counts only where a subclass has defined it, or where there is no class.
     """
     own = getattr(source, "args_schema", None)
-    says = next((each for each in type(source).__mro__ if "tool_call_schema" in vars(each)), type(source))
-    if not (inspect.isclass(own) and issubclass(own, BaseModel)) or not says.__module__.startswith("langchain_core."):
+    definer = next((each for each in type(source).__mro__ if "tool_call_schema" in vars(each)), type(source))
+    is_langchains = definer.__module__.startswith("langchain_core.")
+    if not is_langchains or not (inspect.isclass(own) and issubclass(own, BaseModel)):
         return source.tool_call_schema
     return without_fields(own, [name for name, field in own.model_fields.items() if _is_injected(field)])
 
@@ -164,7 +165,7 @@ def _pydantic_ai(source: Any, name: str) -> Tool | None:
         return None
 
     async def run(**arguments: Any) -> Any:
-        return await made.call(made.validator.validate_python(arguments), None)
+        return await made.call(made.validator.validate_python(arguments), None)  # None: the context of the run
 
     function = None if getattr(source, "takes_ctx", True) else run
     return Tool(name, _description(source), dict(made.json_schema), function=function)
@@ -264,7 +265,7 @@ def _collection(source: Any) -> list[Tool] | None:
     for key in ("tools_by_name", "functions", "async_functions", "tools"):
         part = getattr(source, key, None)
         if isinstance(part, Mapping) and part and all(isinstance(name, str) for name in part):
-            by_name = {**part, **by_name}
+            by_name = {**part, **by_name}  # an earlier attribute has precedence
     if not by_name or isinstance(source, Mapping):
         return None
     return [tool for one in by_name.values() for tool in _tools_of(one)]

@@ -52,7 +52,7 @@ class _Rewriter:
         """Return the same class from ``typing_extensions`` if it, or one inside it, is of ``typing``."""
         if cls in self.replaced:
             return self.replaced[cls]
-        self.replaced[cls] = cls
+        self.replaced[cls] = cls  # what a class that refers to itself sees meanwhile
         try:
             hints = typing_extensions.get_type_hints(cls, include_extras=True)
         except NameError:
