@@ -77,9 +77,9 @@ def closed(schema: Any) -> dict[str, Any] | bool:
         ModelError: it is a class without fields.
     """
     if isinstance(schema, type):
-        # Pydantic of version 2, or of the version 1 that some frameworks still take.
         if is_dataclass(schema) or is_typeddict(schema):
             schema = TypeAdapter(schema)
+        # Pydantic of version 2, or of the version 1 that some frameworks still take.
         elif not (hasattr(schema, "model_json_schema") or hasattr(schema, "schema")):
             raise ModelError(
                 f"{schema.__name__} has no fields that a schema could be made of",

@@ -152,13 +152,14 @@ class About:
         return as_json({"status": "busy" if full else "ready"}, 503 if full else 200)
 
     async def _response(self, request: Request) -> Response:
+        """Return a stored response, or forget it."""
         act = self._responses.forget if request.method == "DELETE" else self._responses.find
 
-        def answer(_: Request) -> Any:
-            Fields(dict(request.query_params), responses.STORED)
+        def tell(_: Request) -> Any:
+            Fields(dict(request.query_params), responses.STORED)  # refuses what cannot be done
             return act(request.path_params["name"])
 
-        return await self._told(Telling("", "", answer), request)
+        return await self._told(Telling(request.url.path, "", tell), request)
 
     async def _show(self, request: Request) -> Response:
         try:

@@ -208,28 +208,39 @@ class _Server:
         if parsed.response is not None:
             self._close(record)
             return as_json(parsed.response, headers=headers)
-        left = round(max(deadline.end - time.monotonic(), 0.0), 3)
-        if parsed.params.timeout is None or parsed.params.timeout > left:
-            parsed = replace(parsed, params=replace(parsed.params, timeout=left))
+        seconds = round(max(deadline.end - time.monotonic(), 0.0), 3)  # that are left
+        if parsed.params.timeout is None or parsed.params.timeout > seconds:
+            parsed = replace(parsed, params=replace(parsed.params, timeout=seconds))
         if parsed.stream:
-            events = self._events(parsed)
-            # Before the status is sent: most of what can go wrong does so before the first event.
-            try:
-                first = await unless_gone(request, anext(events))
-            except ToolGrammarError as error:
-                if error.code != "context_overflow" or not protocol.streams_overflow:
-                    raise
-                return self._overflow(protocol, parsed, error, record, headers)
-            if self._metrics is not None:
-                self._metrics.first_event(parsed.model, time.perf_counter() - record.begin)
-            pieces = self._pieces(protocol.stream(parsed), first, events, record)
-            return Streamed(pieces, media_type=protocol.media_type, headers=headers)
+            return await self._stream(protocol, parsed, request, record, headers)
         answers = await unless_gone(request, self._answers(parsed))
         for answer in answers:
             self._count(record, answer, bool(answer.cut or any(call.cut for call in answer.tool_calls)))
         response = protocol.whole(parsed, answers)
         self._close(record)
         return as_json(response, headers=headers)
+
+    async def _stream(
+        self,
+        protocol: Protocol,
+        parsed: ParsedRequest,
+        request: Request,
+        record: _Record,
+        headers: Mapping[str, str],
+    ) -> Response:
+        """Return a streamed response, once its first event has come: most of what can go wrong does so before, when
+        the status can still tell it."""
+        events = self._events(parsed)
+        try:
+            first = await unless_gone(request, anext(events))
+        except ToolGrammarError as error:
+            if error.code != "context_overflow" or not protocol.streams_overflow:
+                raise
+            return self._overflow(protocol, parsed, error, record, headers)
+        if self._metrics is not None:
+            self._metrics.first_event(parsed.model, time.perf_counter() - record.begin)
+        pieces = self._pieces(protocol.stream(parsed), first, events, record)
+        return Streamed(pieces, media_type=protocol.media_type, headers=headers)
 
     def _overflow(
         self,
@@ -253,6 +264,7 @@ class _Server:
         body = await self._incoming.body(request)
 
         def parse() -> tuple[Any, dict[str, str], set[str]]:
+            """Return the request, the header, and the unused fields as the log names them (``tools[].strict``)."""
             fields = self._served.fields(body, protocol.form)
             parsed = protocol.read(fields, self._served)
             unused = {pattern_of(path) for path in fields.unused}
@@ -260,7 +272,7 @@ class _Server:
 
         parsed, headers, unused = await self._incoming.read(request, deadline, parse)
         record.model, record.stream = parsed.model, parsed.stream
-        for line in self._logged.new_lines(unused) if unused else ():
+        for line in self._logged.new_lines(unused) if unused else ():  # each field once
             _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": line}})
         return parsed, headers
 
@@ -268,12 +280,12 @@ class _Server:
         """Answer a request for decisions."""
         deadline = Deadline.after(self._limits.answer_seconds)
         parsed, headers = await self._parsed(protocol, request, record, deadline)
-        left = round(max(deadline.end - time.monotonic(), 0.0), 3)
+        seconds = round(max(deadline.end - time.monotonic(), 0.0), 3)  # that are left
         model = self._served.model(parsed.model)
 
         async def decisions() -> dict[str, Decision]:
             async with self._queues[self._served.own_name(parsed.model)].turn():
-                return await model.adecide(parsed.state, parsed.questions, timeout=left, **parsed.options)
+                return await model.adecide(parsed.state, parsed.questions, timeout=seconds, **parsed.options)
 
         decided = await unless_gone(request, decisions())
         usage = Usage(prompt_tokens=prompt_tokens(decided))
@@ -311,9 +323,9 @@ class _Server:
         events: AsyncGenerator[tuple[int, Event], None],
         record: _Record,
     ) -> AsyncGenerator[str, None]:
-        """Yield the pieces of a streamed response's body."""
-        is_cut = False
-        status = CLIENT_LEFT
+        """Yield the pieces of a streamed response's body; ``first`` is the event that has come before the others."""
+        is_cut = False  # a call of the present answer is
+        status = CLIENT_LEFT  # if this ends before the body is whole
         try:
             async with aclosing(events):
                 for piece in writer.begin():
@@ -321,7 +333,7 @@ class _Server:
                 index, event = first
                 while True:
                     is_cut = is_cut or (isinstance(event, CallEnd) and bool(event.call.cut))
-                    if isinstance(event, Finish):
+                    if isinstance(event, Finish):  # the end of one of the answers
                         self._count(record, event, is_cut or bool(event.cut))
                         is_cut = False
                     for piece in writer.event(index, event):
@@ -345,7 +357,7 @@ class _Server:
     # -- records -------------------------------------------------------------------------------------------------
 
     def _failure(self, error: Exception, record: _Record, names: Mapping[str, str] = MappingProxyType({})) -> Failure:
-        """Return an error as a failure, and take note of it; of an unknown one its kind alone is logged."""
+        """Return an error as a failure, and log it; of an error that is not ours, the class alone."""
         failure = failure_of(error, names)
         record.status, record.error = failure.status, failure.code
         if isinstance(error, LiveValuesError) and error.__cause__ is not None:
@@ -355,7 +367,7 @@ class _Server:
             hint = "the logger toolgrammar.server has the traceback at the level DEBUG"
             report(_logger, "internal error: %s in a request of %s; %s", type(error).__name__, record.path, hint)
             _logger.debug("what went wrong", exc_info=error)
-        _clear_frames(error)
+        _clear_frames(error)  # which hold what the request read
         return failure
 
     def _count(self, record: _Record, end: Generation | Finish, is_cut: bool) -> None:

@@ -18,11 +18,11 @@ def protocol_of(seconds: float) -> type[asyncio.Protocol]:
 
 
 class _Connection(H11Protocol):
-    """One connection."""
+    """One connection; uvicorn's ``cycle`` is the request that is answered, with its response."""
 
     seconds: float
-    _head: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _head: asyncio.TimerHandle | None = None  # ends the connection if no whole head arrives
+    _unread: asyncio.TimerHandle | None = None  # ends it if the client does not read
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin, and wait for a head."""
@@ -44,13 +44,14 @@ class _Connection(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Read what has arrived; wait no longer for a head that is whole. A request with two statements of its length
-        is the last of its connection (RFC 9112, section 6.1): a proxy may see its end elsewhere."""
+        """Read what has arrived; stop the timer of the head if it is whole."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             _stop(self._head)
             self._head = None
+            # Two statements of the length: a proxy may see the end elsewhere, so this is the last request of the
+            # connection (RFC 9112, section 6.1).
             if {b"content-length", b"transfer-encoding"} <= {name for name, _ in self.headers}:
                 self.scope["headers"] = [*self.scope["headers"], (b"connection", b"close")]
 

@@ -125,21 +125,22 @@ class Incoming:
         return bytes(data)
 
     async def read(self, request: Request, deadline: Deadline, work: Callable[[], T]) -> T:
-        """Return what some work on a request's fields returns. It may take long: a thread of the readers does it, and
-        leaves it where the time is over or the client has left.
+        """Return what ``work`` returns: a part of reading a request that may take long.
+
+        A thread of the readers does it, and stops at the next pause once the time is over or the client has left.
 
         Raises:
             ClientDisconnect: the client left.
             GenerationTimeoutError: the time is over.
         """
-        left = threading.Event()
+        is_over = threading.Event()  # nobody waits for the work any more
 
         async def done() -> T:
             """Wait for a turn, and do the work in a thread."""
             async with self.queue.turn() as turn:
 
                 def check() -> None:
-                    if left.is_set():
+                    if is_over.is_set():
                         raise CancelledError("the client has disconnected")
                     deadline.check()
                     turn.check()
@@ -157,7 +158,7 @@ class Incoming:
             deadline.check()
             raise
         finally:
-            left.set()
+            is_over.set()
 
 
 # -- bodies ------------------------------------------------------------------------------------------------------------
@@ -182,7 +183,8 @@ def parse(data: bytes) -> Any:
 
 
 class _Decoder(json.JSONDecoder):
-    """A decoder whose loop over values is interpreted, and counts them."""
+    """A decoder that counts values and pauses among them: it replaces the loops of `json` that are written in C, which
+    hold the interpreter until a body is parsed, by those in Python, whose calls for a value are counted."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -191,7 +193,7 @@ class _Decoder(json.JSONDecoder):
         left = MAX_VALUES
 
         def counted(scan: Callable[..., Any]) -> Callable[..., Any]:
-            """Return the decoder's function for the value at a place of a text, with a count of its calls."""
+            """Return ``scan``, which parses the value at a place of a text, with a count of its calls."""
 
             def scan_one(text: str, at: int) -> Any:
                 nonlocal left

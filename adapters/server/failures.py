@@ -78,12 +78,12 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
     """
     if isinstance(error, RequestError):
         words, field = _words(error), error.field
-        if field is not None and field in names:
+        if field is not None and field in names:  # "max_tokens is 0" -> "max_output_tokens is 0"
             words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
         return Failure(error.status, _named(words, field), error.code, field, error.details)
     if isinstance(error, LiveValuesError) and error.__cause__ is not None:  # a callable of the operator failed
         return Failure(500, f"the values of a parameter are not available now ({error.place})", error.code)
-    if isinstance(error, (SchemaError, LimitError)) and str(error.place):
+    if isinstance(error, (SchemaError, LimitError)) and str(error.place):  # a schema of the client
         field = "tools" if error.place.tool is not None else names.get("schema")
         return Failure(400, _named(_words(error), field), error.code, field)
     if isinstance(error, ToolGrammarError):
@@ -108,7 +108,7 @@ def _words(error: ToolGrammarError) -> str:
 
 
 def _message(error: ToolGrammarError) -> str:
-    """Return the message of an error, with the words by which clients know it."""
+    """Return the message of an error, with the words by which clients know it; see `_TOO_LONG`."""
     if error.code == "context_overflow":
         before = "" if f"{_TOO_LONG}:" in error.message else f"the {_TOO_LONG}: "
         return f"{before}{error.message}; {_SIZE}"

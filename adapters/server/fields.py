@@ -130,12 +130,12 @@ class Fields:
         self._unknown: set[tuple[str, Form]] = set() if outer is None else outer._unknown
         self._values: Mapping[str, Any] = {}
         given = {name: item for name, item in value.items() if item is not None}
-        keys: list[str] = []
+        keys: list[str] = []  # the fields that chose the form, such as "type", then "execution"
         chosen: Form | Choice | None = form
         while isinstance(chosen, Choice):
             keys.append(chosen.key)
             chosen = self._chosen(chosen, given)
-        if chosen is None:
+        if chosen is None:  # an object of a kind that has no effect here
             self.is_skipped = True
             self.unused.append(path)
         else:
@@ -174,7 +174,7 @@ class Fields:
                 if value not in row.same:
                     self.unused.append(self.path(name))
             elif row.effect == "refused" and not any(value == one and type(value) is type(one) for one in row.same):
-                raise self.error(name, "is not supported", row.hint, row.details)
+                raise self.error(name, "is not supported", row.hint, row.details)  # in Python, 0 == False
         for name in form.needed:
             if name not in given:
                 raise self._missing(name)
@@ -184,7 +184,8 @@ class Fields:
         self.unused += map(self.path, unknown)
 
     def _value(self, name: str, row: Row, value: Any) -> Any:
-        """Return the value of a field, checked."""
+        """Return the value of a field, checked; objects in it as `Fields`. ``name`` is that of the field, or the place
+        of the value in it: ``tools[0]``."""
         kinds = row.kinds
         if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
             raise self.error(name, f"is not {row.wanted}")
@@ -256,14 +257,14 @@ class Fields:
         """
         if form.exact:
             raise self._not_known(name, _OUT)
-        option = option_meant(name)
+        option = option_meant(name)  # "guided_json" -> "output_type"
         if option in _FOLLOWED and self.place in ("", "options"):
-            same = [field for field in form.defaults if option_meant(field) == option]
-            names = [option] if option in same else sorted(same)
+            synonyms = sorted(field for field in form.defaults if option_meant(field) == option)
+            names = [option] if option in synonyms else synonyms
             raise self._not_known(name, f"write {' or '.join(names)}" if names else _FOLLOWED[option])
         if self._lacks_schema and _is_schema(name, value):
             raise self._not_known(name, _SCHEMA)
-        if (name, form) in self._unknown:
+        if (name, form) in self._unknown:  # of an object before, such as another tool
             return
         if len(self._unknown) == MAX_UNKNOWN:
             message = f"more than {MAX_UNKNOWN} fields are not known to this server"

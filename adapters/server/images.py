@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from toolgrammar.core.conversation import ImagePart, Message
 from toolgrammar.core.errors import MissingDependencyError, ModelError
@@ -55,25 +55,23 @@ class ImageFetcher:
             most: maximum number of bytes.
 
         Raises:
-            ValueError: the address is not allowed, or has no such file.
-            OSError: the host cannot be reached.
+            ValueError: the address is not allowed, cannot be reached in time, or has no such file.
         """
-        try:
-            for _ in range(MAX_REDIRECTS + 1):
+        too_late = f"it takes longer than {FETCH_SECONDS:g} seconds"
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
                 location, data = self._answer(url, end, most)
-                if len(data) > most:
-                    raise ValueError(f"it has more than {most:,} bytes")
-                if time.monotonic() >= end:
-                    break
-                if location is None:
-                    return data
-                url = urljoin(url, location)
-            else:
-                raise ValueError(f"it has more than {MAX_REDIRECTS} redirects")
-        except (OSError, http.client.HTTPException) as error:
-            if time.monotonic() < end:
-                raise ValueError(str(error) or type(error).__name__) from error
-        raise ValueError(f"it takes longer than {FETCH_SECONDS:g} seconds")
+            except (OSError, http.client.HTTPException) as error:
+                is_late = time.monotonic() >= end  # the timer has cut the connection
+                raise ValueError(too_late if is_late else str(error) or type(error).__name__) from error
+            if len(data) > most:
+                raise ValueError(f"it has more than {most:,} bytes")
+            if time.monotonic() >= end:
+                raise ValueError(too_late)
+            if location is None:
+                return data
+            url = urljoin(url, location)
+        raise ValueError(f"it has more than {MAX_REDIRECTS} redirects")
 
     def _answer(self, url: str, end: float, most: int) -> tuple[str | None, bytes]:
         """Return where an address is redirected to, or its file, up to one byte more than allowed."""
@@ -81,11 +79,11 @@ class ImageFetcher:
         if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
             raise ValueError("its address is not of the form http(s)://HOST/PATH")
         host = parts.hostname.encode("idna").decode()
-        default = _PORTS[parts.scheme]
-        port = parts.port or default
+        scheme_port = _PORTS[parts.scheme]
+        port = parts.port or scheme_port
         connection = http.client.HTTPConnection(host, port)
-        connection.auto_open = 0
-        connection.sock = self._connected(host, port, default, end)
+        connection.auto_open = 0  # it has this one socket, to the address that was checked
+        connection.sock = self._connected(host, port, scheme_port, end)
         watch = threading.Timer(max(end - time.monotonic(), 0), _cut, (connection.sock,))
         watch.daemon = True
         try:
@@ -93,16 +91,14 @@ class ImageFetcher:
                 connection.sock = self._tls.wrap_socket(
                     connection.sock, server_hostname=host, do_handshake_on_connect=False
                 )
-                watch.args = (connection.sock,)
+                watch.args = (connection.sock,)  # the plain socket has no connection any more
             watch.start()
             if isinstance(connection.sock, ssl.SSLSocket):
                 connection.sock.do_handshake()
-            target = quote(parts.path or "/", "/%:@!$&'()*+,;=~") + (
-                "?" + quote(parts.query, "/%:@!$&'()*+,;=~?") if parts.query else ""
-            )
             shown = f"[{host}]" if ":" in host else host
-            headers = {"Host": shown if port == default else f"{shown}:{port}", "Accept": "image/*"}
-            connection.request("GET", target, headers={**headers, "User-Agent": "toolgrammar", "Connection": "close"})
+            headers = {"Host": shown if port == scheme_port else f"{shown}:{port}", "Accept": "image/*"}
+            headers |= {"User-Agent": "toolgrammar", "Connection": "close"}
+            connection.request("GET", _target_of(parts), headers=headers)
             with connection.getresponse() as response:
                 location = response.headers["Location"] if response.status in (301, 302, 303, 307, 308) else None
                 if response.status != 200 and location is None:
@@ -112,18 +108,25 @@ class ImageFetcher:
             watch.cancel()
             connection.close()
 
-    def _connected(self, host: str, port: int, default: int, end: float) -> socket.socket:
+    def _connected(self, host: str, port: int, scheme_port: int, end: float) -> socket.socket:
         """Return a connection to a host, at an address that was checked.
+
+        Args:
+            host: its name, or its address of IP.
+            port: the port.
+            scheme_port: that of hosts which are listed without one.
+            end: time at which the connection must be there, on the monotonic clock.
 
         Raises:
             ValueError: the host is not listed, or has a private address.
             OSError: it cannot be reached.
         """
-        listed = [name for name, at in self._hosts if port == (at or default) and _is_under(host, name)]
+        listed = [name for name, own in self._hosts if port == (own or scheme_port) and _is_under(host, name)]
         if not listed:
             raise ValueError("its host is not among those from which this server fetches images")
         addresses = [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-        if not (host in listed and _ip(host) is not None) and not all(map(_is_public, addresses)):
+        is_listed_address = host in listed and _ip(host) is not None
+        if not is_listed_address and not all(map(_is_public, addresses)):
             raise ValueError("its host has a private address")
         error = OSError("its host has no address")
         for address in addresses:
@@ -180,7 +183,7 @@ class RequestImages:
         if part.data is None and part.url and self._fetcher is not None:
             try:
                 part = ImagePart(self._file(self._fetcher, part.url))
-            except (ValueError, OSError) as error:
+            except ValueError as error:
                 raise RequestError(
                     f"{subject} cannot be fetched: {error}", field=field, hint="send its bytes (base64)"
                 ) from error
@@ -200,6 +203,12 @@ class RequestImages:
             self._fetched[url] = fetcher.read(url, self._end, self._left)
             self._left -= len(self._fetched[url])
         return self._fetched[url]
+
+
+def _target_of(parts: SplitResult) -> str:
+    """Return the path and the query of an address, as a request has them: what no address may have is escaped."""
+    query = quote(parts.query, "/%:@!$&'()*+,;=~?")
+    return quote(parts.path or "/", "/%:@!$&'()*+,;=~") + (f"?{query}" if query else "")
 
 
 def _host_and_port(entry: str) -> tuple[str, int | None]:

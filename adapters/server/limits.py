@@ -65,8 +65,8 @@ class Queue:
         self._relieve = relieve
         self._free = asyncio.Semaphore(limits.max_running)
         self._long: list[Turn] = []  # the first has been long for the longest time
-        self._measured = 0.0
-        self._before = held()  # by others in this process, which this server cannot free
+        self._measured = 0.0  # time of the last measurement of the grammars' memory, on the monotonic clock
+        self._before = held()  # bytes of grammars of others in this process, which this server cannot free
         self.running = 0
         self.waiting = 0
 
@@ -97,9 +97,10 @@ class Queue:
             yield turn
         finally:
             self.running -= 1
-            if turn.end():
+            turn.is_over = True
+            if turn.gave_place:
                 self._long.remove(turn)
-                self._measured = time.monotonic()  # what it held is freed now
+                self._measured = time.monotonic()  # the next measurement waits until what it held is freed
             else:
                 self._free.release()
 
@@ -111,9 +112,9 @@ class Queue:
         self._free.release()
         return True
 
-    def refuses(self, turn: Turn) -> bool:
-        """Return True if the grammars of all requests take too much memory, and this one has been long for the longest
-        time. For any thread."""
+    def has_to_end(self, turn: Turn) -> bool:
+        """Drop the kept grammars if all of them take too much memory; return True if the others alone do, and this
+        request has been long for the longest time. For any thread."""
         if self._long[:1] != [turn] or time.monotonic() < self._measured + _MEASURE_SECONDS:
             return False
         most = self._limits.max_grammars
@@ -124,14 +125,19 @@ class Queue:
 
 
 class Turn:
-    """The turn of one request, in the event loop in which it was made."""
+    """The turn of one request, in the event loop in which it was made.
+
+    Attributes:
+        gave_place: the request is long, and another one has its place.
+        is_over: the request has ended.
+    """
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._loop = asyncio.get_running_loop()
         self._is_asked = False  # the event loop is to give the place away, or has
-        self._gave_place = False
-        self._is_over = False
+        self.gave_place = False
+        self.is_over = False
 
     def check(self) -> None:
         """Give the place to another request if the work of this thread is long. For any thread.
@@ -139,7 +145,7 @@ class Turn:
         Raises:
             BusyError: the grammars of all requests take too much memory, and this one has to end.
         """
-        if self._gave_place and self._queue.refuses(self):
+        if self.gave_place and self._queue.has_to_end(self):
             raise BusyError(
                 "the grammars of all requests take more memory than this server allows, and this one took the longest",
                 hint="try again later, or send a simpler schema",
@@ -154,15 +160,10 @@ class Turn:
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._give_place)
 
-    def end(self) -> bool:
-        """End; return True if the place was given away."""
-        self._is_over = True
-        return self._gave_place
-
     def _give_place(self) -> None:
-        if not self._is_over:
-            self._gave_place = self._queue.give_place(self)
-            self._is_asked = self._gave_place  # with too many long requests it is asked again later
+        if not self.is_over:
+            self.gave_place = self._queue.give_place(self)
+            self._is_asked = self.gave_place  # with too many long requests it is asked again later
 
 
 _TURN: ContextVar[Turn | None] = ContextVar("_TURN", default=None)

@@ -45,15 +45,15 @@ class NamedValues:
         def bind(part: dict[str, Any]) -> dict[str, Any]:
             name = _name(part.get(Values.KEYWORD))
             if name in self._values:
-                return {**part, Values.KEYWORD: _mark(part[Values.KEYWORD], self._values[name])}
+                return {**part, Values.KEYWORD: _bound(part[Values.KEYWORD], self._values[name])}
             if name is not None and Values.named(name) is None:
                 unknown.add(name)
             return part
 
         result = KEYWORDS.map_schemas(schema, bind)
         if unknown:
-            found = ((_name(resolve_local(schema, f"#{quote(at)}")), at) for at in live.places(in_grammar=True))
-            name, pointer = next((name, pointer) for name, pointer in found if name in unknown)
+            named = ((_name(resolve_local(schema, f"#{quote(at)}")), at) for at in live.places(in_grammar=True))
+            name, pointer = next((name, pointer) for name, pointer in named if name in unknown)  # the first place
             known = ", ".join(map(repr, self._values)) or "none: its operator gives them (toolgrammar serve --values)"
             raise RequestError(
                 f"{Values.KEYWORD} names values that this server does not have: {name!r} "
@@ -64,23 +64,23 @@ class NamedValues:
         return result
 
 
-def _name(mark: Any) -> str | None:
+def _name(keyword: Any) -> str | None:
     """Return the name in a value of ``x-values``; None if it has none, which the reader of the schema says."""
-    source = mark.get("source") if isinstance(mark, Mapping) else mark
+    source = keyword.get("source") if isinstance(keyword, Mapping) else keyword
     return source if isinstance(source, str) else None
 
 
-def _mark(given: Any, values: Values) -> dict[str, Any]:
-    """Return the value of ``x-values`` for the operator's values, with what the client gave.
+def _bound(keyword: Any, values: Values) -> dict[str, Any]:
+    """Return a client's value of ``x-values`` with the name that the operator's values have in this process.
 
-    The operator knows what the callable reads (``after``), and the client may add to it.
+    ``after`` lists the arguments that the callable reads: those that the operator names, then those of the client.
     """
-    given = given if isinstance(given, Mapping) else {}
-    mark = {**given, **values.mark(values.name)}
-    added = given.get("after") or []
-    if not isinstance(added, list) or not all(isinstance(name, str) for name in added):
-        return {**mark, "after": added}  # the reader of the schema refuses it
-    return mark if values.after is None else {**mark, "after": list(dict.fromkeys([*values.after, *added]))}
+    given = keyword if isinstance(keyword, Mapping) else {}  # it is the name alone
+    bound = {**given, **values.mark(values.name)}
+    after = given.get("after") or []
+    if not isinstance(after, list) or not all(isinstance(name, str) for name in after):
+        return {**bound, "after": after}  # malformed: the reader of the schema refuses it, with its place
+    return bound if values.after is None else {**bound, "after": list(dict.fromkeys([*values.after, *after]))}
 
 
 def _values(name: str, source: Any) -> Values:

@@ -71,14 +71,15 @@ def description(endpoints: Iterable[Endpoint], others: Mapping[str, str], models
     """
     known = {"enum": [*models]}
     paths: dict[str, Any] = {}
-    for one in endpoints:
-        body = one.form.described()
+    for endpoint in endpoints:
+        body = endpoint.form.described()
         body["properties"]["model"] = known
-        paths[one.path] = {
+        answer = _answer(endpoint.path, "stream" in endpoint.form.rows)
+        paths[endpoint.path] = {
             "post": {
-                "summary": one.summary,
+                "summary": endpoint.summary,
                 "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
-                "responses": {"200": _answer(one.path, "stream" in one.form.rows), **_errors(one.path)},
+                "responses": {"200": answer, **_errors(endpoint.path)},
             }
         }
     for path, summary in others.items():

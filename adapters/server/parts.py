@@ -111,13 +111,8 @@ def seed_of(value: Any) -> Any:
     return (None if value == -1 else value % 2**63) if is_negative else value
 
 
-def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> list[dict[str, Any]]:
-    """Return tools of OpenAI's chat completions, in one form and each once.
-
-    Args:
-        fields: the request.
-        model: the model.
-        custom: gets the names of custom tools; None: the protocol has none.
+def tools_of(fields: Fields, model: Model) -> list[dict[str, Any]]:
+    """Return the ``tools`` of a request of chat completions as functions, each once.
 
     Raises:
         RequestError: two of one name differ, or one has no schema that can be read.
@@ -126,8 +121,6 @@ def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> li
     for tool in fields["tools"]:
         make = custom_tool if tool.kind == "custom" else function_tool
         tools.append(make(tool[tool.kind], deferred=is_deferred(tool, model)))
-        if tool.kind == "custom" and custom is not None:
-            custom.add(_shared.tool_name(tools[-1]))
     return distinct(tools)
 
 
@@ -143,7 +136,7 @@ def is_deferred(tool: Fields, model: Model) -> bool:
     return deferred
 
 
-def direct_callers(tool: Fields) -> None:
+def require_direct_caller(tool: Fields) -> None:
     """Check that the model may call a tool itself: code that calls tools runs on no server here.
 
     Raises:

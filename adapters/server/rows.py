@@ -78,9 +78,10 @@ class Row:
 
     def described(self) -> dict[str, Any]:
         """Return the row as JSON Schema."""
-        if self.words:  # an optional word may be empty
-            flags, empty = (True, False) if bool in self.kinds else (), () if self.needed else ("",)
-            return {"enum": [*flags, *self.words, *empty], **self.schema}
+        if self.words:
+            flags = (True, False) if bool in self.kinds else ()
+            absent = () if self.needed else ("",)  # an empty word counts as none
+            return {"enum": [*flags, *self.words, *absent], **self.schema}
         kinds = self._own_kinds
         if self.form is None:
             names = [_NAMES[kind][1] for kind in kinds]

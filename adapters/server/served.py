@@ -165,15 +165,15 @@ class Served:
         if grammar is not None and (tools or schema is not None):
             other = "tools" if tools else "a schema of the answer"
             raise RequestError(f"grammar cannot be combined with {other}", field="grammar", hint="give one of them")
-        defaults = {name: getattr(self.defaults, name) for name in OPTIONS}
-        given = {name: value for name, value in options.items() if value is not None}
-        extension = {} if own is None else {name: value for name, value in own.of(*OWN).items() if value is not None}
-        for name in given.keys() & extension:
-            place = f"toolgrammar.{name}"
+        defaults = {option: getattr(self.defaults, option) for option in OPTIONS}
+        given = {option: value for option, value in options.items() if value is not None}
+        extension = {} if own is None else {key: value for key, value in own.of(*OWN).items() if value is not None}
+        for option in given.keys() & extension:
+            place = f"toolgrammar.{option}"
             raise RequestError(f"{place} is given in a field of its own too", field=place, hint="give it once")
-        for name, value in (*given.items(), *extension.items()):  # one by one, so that an error names the field
-            with at_field(f"toolgrammar.{name}" if name in extension else name):
-                _shared.generation_params({name: value})
+        for option, value in (*given.items(), *extension.items()):  # one by one, so that an error names the field
+            with at_field(f"toolgrammar.{option}" if option in extension else option):
+                _shared.generation_params({option: value})
         given |= extension
         params = _shared.generation_params({**defaults, **given})
         with at_field("tool_choice"):

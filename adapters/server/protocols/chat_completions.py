@@ -107,8 +107,8 @@ class ChatCompletions(Protocol):
         model = served.model(name)
         images = served.images(name)
         messages = tuple(images.checked(_read_message(one), one.path("content")) for one in fields["messages"])
-        custom: set[str] = set()
-        tools = parts.tools_of(fields, model, custom)
+        tools = parts.tools_of(fields, model)
+        custom = {tool["custom"]["name"] for tool in fields["tools"] if tool.kind == "custom"}
         options = {
             **parts.sampling(fields),
             **fields.of("stop", "logit_bias", "parallel_tool_calls"),
@@ -242,7 +242,7 @@ class _Chunks(Chunks):
     def _usage(self, counts: Sequence[Usage]) -> dict[str, Any]:
         return openai_form.usage(openai_form.total(counts))
 
-    def _other(self, event: Event) -> Iterable[str]:
+    def _reasoning_or_call(self, event: Event) -> Iterable[str]:
         """Return the chunks of reasoning and calls. A call of a custom tool comes when it is whole, or not at all."""
         if isinstance(event, ReasoningDelta):
             yield self._delta(reasoning_content=event.text)
@@ -258,7 +258,7 @@ class _Chunks(Chunks):
             if self._is_custom and reason is None:
                 yield self._delta(tool_calls=[{"index": event.index, **_call(event.call, is_custom=True)}])
             elif not self._is_custom and reason is not None:
-                yield self._call(event.index, f" <{reason}>")  # as in `executable_text`: such a call must not parse
+                yield self._call(event.index, f" <{reason}>")  # so that its arguments do not parse: `executable_text`
 
     def _call(self, index: int, arguments: str, head: Any = (), function: Any = ()) -> str:
         call = {"index": index, **dict(head), "function": {**dict(function), "arguments": arguments}}

@@ -30,7 +30,7 @@ class Chunks(StreamWriter):
 
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return the chunks of one event."""
-        if index != self._index:
+        if index != self._index:  # the next answer begins
             self._index, self._cut = index, []
             self._tokens = _shared.TextTokens(self._parsed.details["vocabulary"])
             yield from self._first()
@@ -42,7 +42,7 @@ class Chunks(StreamWriter):
             self._usages.append(event.usage)
             yield self._last(event.reason, _shared.extension_field(event, [*event.cut, *self._cut]))
         else:
-            yield from self._other(event)
+            yield from self._reasoning_or_call(event)
 
     def end(self) -> Iterable[str]:
         """Return the token counts, if they are wanted, and the end mark."""
@@ -66,7 +66,7 @@ class Chunks(StreamWriter):
     def _last(self, reason: str, note: Mapping[str, Any]) -> str:
         """Return the chunk that ends an answer."""
 
-    def _other(self, event: Event) -> Iterable[str]:
+    def _reasoning_or_call(self, event: Event) -> Iterable[str]:
         """Return the chunks of an event that is neither text nor the end."""
         return ()
 

@@ -75,7 +75,16 @@ class Completions(Protocol):
         include_usage = openai_form.includes_usage(fields)
         params = served.params(name, options, fields["toolgrammar"], schema=schema)
         details = {"echoes": fields["echo"], "vocabulary": None if count is None else model.vocabulary}
-        return ParsedRequest(name, (), params, fields["stream"], answers * len(texts), texts, include_usage, details)
+        return ParsedRequest(
+            name,
+            (),
+            params,
+            fields["stream"],
+            answers=answers * len(texts),
+            texts=texts,
+            include_usage=include_usage,
+            details=details,
+        )
 
     def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a completion."""

@@ -120,13 +120,13 @@ class Decisions(DecisionProtocol):
         options = _options(fields)
         questions: dict[str, Question] = {}
         details: dict[str, Any] = {}
-        for one in fields["questions"]:
-            own = one["name"]
-            key = one.place if own is None else own
+        for asked in fields["questions"]:
+            own = asked["name"]
+            key = asked.place if own is None else own
             if key in questions:
-                raise RequestError(f"two questions have the name {key!r}", field=one.path("name"))
-            question, values = _question(one)
-            with at_field(one.place):
+                raise RequestError(f"two questions have the name {key!r}", field=asked.path("name"))
+            question, values = _question(asked)
+            with at_field(asked.place):
                 LocalModel.check_question(key, question, bool(options["refusal"]))
             questions[key], details[key] = question, (own, values)
         with at_field("questions"):
@@ -162,7 +162,7 @@ _SYSTEM_ONE = Choice(
 
 
 class SystemOne(DecisionProtocol):
-    """The decisions of System One, which pydantic-ai and Ollama speak."""
+    """The decisions of System One, which pydantic-ai and Ollama speak; for its words see `_shared/decisions.py`."""
 
     path = "/v1/systemone"
     summary = "Decide questions with the probability of each answer, as System One"
@@ -182,13 +182,13 @@ class SystemOne(DecisionProtocol):
         options = _options(fields)
         questions: dict[str, Question] = {}
         details: dict[str, Any] = {}
-        for key, one in fields["questions"].items():
-            criteria = one["criteria"]
-            if one.kind == "noul" and criteria is not None:
+        for key, asked in fields["questions"].items():
+            criteria = asked["criteria"]
+            if asked.kind == "noul" and criteria is not None:
                 criteria = criteria["true"], criteria["false"]
-            questions[key] = system_one.question_of(one.kind, one["instructions"], criteria)
-            details[key] = one.kind, criteria
-            with at_field(one.place):
+            questions[key] = system_one.question_of(asked.kind, asked["instructions"], criteria)
+            details[key] = asked.kind, criteria
+            with at_field(asked.place):
                 LocalModel.check_question(key, questions[key])
         with at_field("questions"):
             LocalModel.check_questions(questions)
@@ -221,10 +221,10 @@ def _model(fields: Fields, served: Served) -> str:
 
 
 def _options(fields: Fields) -> dict[str, Any]:
-    """Return the options in the extension field ``toolgrammar``; not every protocol has a form of refusals."""
+    """Return the options of `LocalModel.decide` in the extension field ``toolgrammar``."""
     own = fields["toolgrammar"]
     options: dict[str, Any] = {"orders": 1, "prior": False, "refusal": False}
-    if own is not None:
+    if own is not None:  # that of System One has no field ``refusal``: its answers have no form of one
         options = {"orders": own["orders"], "prior": own["prior"], "refusal": own["refusal"] or False}
     with at_field("toolgrammar.orders"):
         LocalModel.check_options(timeout=None, **options)
@@ -234,18 +234,18 @@ def _options(fields: Fields) -> dict[str, Any]:
 # -- OpenAI ------------------------------------------------------------------------------------------------------------
 
 
-def _question(one: Fields) -> tuple[Question, Any]:
+def _question(asked: Fields) -> tuple[Question, Any]:
     """Return a question, and what the answer repeats: the values of choices by label, or the labels of levels."""
-    text = _content(one["instructions"])
-    if one.kind == "predicate":
+    text = _content(asked["instructions"])
+    if asked.kind == "predicate":
         return YesNo(text), None
-    if one.kind == "score":
-        levels = [(each["label"], each["description"]) for each in one["levels"]]
+    if asked.kind == "score":
+        levels = [(each["label"], each["description"]) for each in asked["levels"]]
         lines = [f"{label} ({meaning})" if meaning else label for label, meaning in levels]
         return Scale(text, lines), [label for label, _ in levels]
     values: dict[str, str | bool] = {}
     meanings: dict[str, str] = {}
-    for each in one["choices"]:
+    for each in asked["choices"]:
         value = each["value"]
         label = value if isinstance(value, str) else str(value).lower()
         if label in values:
@@ -255,7 +255,14 @@ def _question(one: Fields) -> tuple[Question, Any]:
 
 
 def _answer(name: str | None, values: Any, question: Question, decision: Decision) -> dict[str, Any]:
-    """Return the answer to a question as the protocol has it: by the kind of the question, or as a refusal."""
+    """Return the answer to a question as the protocol has it: by the kind of the question, or as a refusal.
+
+    Args:
+        name: of the question; None: it has none.
+        values: what the answer repeats; see `_question`.
+        question: the question.
+        decision: the model's.
+    """
     if decision.refused:
         return {"type": "refusal", "name": name}
     shares = decision.probabilities
@@ -296,18 +303,18 @@ def _input(fields: Fields) -> Any:
 
 
 def _item(item: Fields, names: dict[str, str]) -> dict[str, Any]:
-    """Return one item of the input; ``names`` has the tool of each call by its id."""
+    """Return one item of the input; ``names``, the tool of each call by its id, gets a call and names an output."""
     if item.kind == "message":
         return {item["role"]: _content(item["content"])}
-    call = item["call_id"]
+    call_id = item["call_id"]
     if item.kind in ("function_call", "custom_tool_call"):
         space = item["namespace"]
-        names[call] = item["name"] if space is None else f"{space}.{item['name']}"
+        names[call_id] = item["name"] if space is None else f"{space}.{item['name']}"
         given = "arguments" if item.kind == "function_call" else "input"
-        return {"tool_call": {"name": names[call], given: item[given]}}
-    if call not in names:
+        return {"tool_call": {"name": names[call_id], given: item[given]}}
+    if call_id not in names:
         raise item.error("call_id", "is the id of no call before it", "send the call as well")
-    return {"tool_output": {"name": names[call], "output": _content(item["output"])}}
+    return {"tool_output": {"name": names[call_id], "output": _content(item["output"])}}
 
 
 def _content(given: str | list[Fields]) -> str:

@@ -197,6 +197,7 @@ class Messages(Protocol):
         }
         params = served.params(name, options, fields["toolgrammar"], tools, choice, schema)
         parsed = ParsedRequest(name, messages, params, fields["stream"])
+        # The first event of a stream has the number of input tokens; a whole answer knows it by its usage.
         return replace(parsed, details={"input_tokens": _input_tokens(model, parsed)}) if parsed.stream else parsed
 
     def whole(self, parsed: ParsedRequest, answers: Sequence[Generation]) -> dict[str, Any]:
@@ -300,7 +301,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 
 def _tool(fields: Fields, model: Model) -> dict[str, Any]:
-    parts.direct_callers(fields)
+    parts.require_direct_caller(fields)
     return parts.function_tool(fields, schema="input_schema", deferred=parts.is_deferred(fields, model))
 
 
@@ -324,12 +325,12 @@ def _thinking(fields: Fields | None, budget: int | None) -> Any:
 
 def _effort_and_schema(fields: Fields, model: Model) -> tuple[Any, Any]:
     """Return what ``output_config`` asks for: reasoning (None: it does not say), and the schema of the answer."""
-    config, old = fields["output_config"], fields["output_format"]
+    config, format_before = fields["output_config"], fields["output_format"]  # the field had another name before
     effort = None if config is None else parts.thinking_of(config, "effort", model, optional=True)
     form = None if config is None else config["format"]
-    if form is not None and old is not None:
+    if form is not None and format_before is not None:
         raise fields.error("output_format", "is output_config.format", "leave out output_format")
-    form = form or old
+    form = form or format_before
     return effort, None if form is None else parts.closed_schema(form)
 
 
@@ -422,11 +423,10 @@ class _Events(StreamWriter):
             yield from self._block("text", {"type": "text", "text": ""})
             yield self._delta({"type": "text_delta", "text": event.text})
         elif isinstance(event, CallStart):
-            yield self._frame("ping")
+            yield self._frame("ping")  # the client sees that the answer goes on while the call is held back
         elif isinstance(event, CallEnd):
             call = event.call
             if self._problem(call) is None:
-                yield from self._close()
                 yield from self._block(call.id, {"type": "tool_use", "id": call.id, "name": call.name, "input": {}})
                 yield self._delta({"type": "input_json_delta", "partial_json": call.arguments_text})
         elif isinstance(event, Finish):
@@ -446,12 +446,12 @@ class _Events(StreamWriter):
         """Return the error."""
         yield frame(MESSAGES.error(failure), "error")
 
-    def _block(self, kind: str, start: dict[str, Any]) -> Iterable[str]:
-        """Begin a block, unless one of this kind is open."""
-        if self._open == kind:
+    def _block(self, key: str, start: dict[str, Any]) -> Iterable[str]:
+        """Begin a block, unless it is open: that of the same kind of text, or of the same call (by its id)."""
+        if self._open == key:
             return
         yield from self._close()
-        self._open = kind
+        self._open = key
         self._index += 1
         yield self._frame("content_block_start", index=self._index, content_block=start)
 

@@ -133,10 +133,10 @@ class Chat(Protocol):
             "logprobs": parts.asked_logprobs(fields, model),
             "prefix": prefix,
         }
-        schema = None
         form = fields["format"]
         if isinstance(form, str) and form not in ("", "json"):
             raise fields.error("format", f"is {form!r}", "give 'json' or a JSON Schema")
+        schema = None
         if form:
             schema = {"type": "object"} if form == "json" else parts.closed_schema(fields, "format")
         params = served.params(name, options, fields["toolgrammar"], tools, fields["tool_choice"], schema)
@@ -197,14 +197,15 @@ class Generate(Chat):
         model = served.model(fields["model"])
         prompt, system, images = fields["prompt"], fields["system"], _images(fields)
         messages: tuple[Message, ...] = ()
-        if fields["raw"]:
-            if system or images or not isinstance(model, LocalModel):
-                what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"
-                raise RequestError(what, field="raw", hint="leave raw out")
-        elif prompt or images:
+        is_raw = fields["raw"]
+        if is_raw and (system or images):
+            raise RequestError("a raw prompt has nothing beside it", field="raw", hint="leave raw out")
+        if is_raw and not isinstance(model, LocalModel):
+            raise RequestError("this model is on a server", field="raw", hint="leave raw out")
+        if not is_raw and (prompt or images):
             message = served.images(fields["model"]).checked(Message("user", _content(prompt, images)), "images")
             messages = (*([Message("system", system)] if system else []), message)
-        parsed = self._parsed(fields, served, messages, prefix=(prompt or None) if fields["raw"] else None)
+        parsed = self._parsed(fields, served, messages, prefix=prompt or None if is_raw else None)
         if parsed.messages or parsed.params.prefix:
             return parsed
         # A request without a prompt asks for the model to be loaded, which it is.

@@ -91,9 +91,15 @@ def text_item(
 
 
 def call_item(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call, of a tool in a namespace as the client named it.
+    """Return the item of a call, with the names by which the client knows the tool.
 
     Arguments of a cut call do not parse, so that no client runs it.
+
+    Args:
+        name: the id of the item.
+        call: the call.
+        details: those of the request (`Responses.read`): which tools are custom ones, are in a namespace, or are the
+            search that the client runs.
     """
     if call.name == details["searches"]:
         return {
@@ -163,10 +169,8 @@ class Events(StreamWriter):
             self._is_held = event.name in self._held
             if self._is_held:
                 return  # it comes when it is whole, or not at all
-            item = {
-                **call_item(self._id, ToolCall(event.id, event.name, {}, raw=""), self._parsed.details),
-                "status": "in_progress",
-            }
+            begun = ToolCall(event.id, event.name, {}, raw="")
+            item = {**call_item(self._id, begun, self._parsed.details), "status": "in_progress"}
             yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
         elif isinstance(event, ArgumentsDelta):
             if not self._is_held:
@@ -176,7 +180,7 @@ class Events(StreamWriter):
             if self._is_held:
                 yield from self._held_call(item, _shared.problem(event.call) is None)
                 return
-            if (reason := _shared.problem(event.call)) is not None:
+            if (reason := _shared.problem(event.call)) is not None:  # the arguments must not parse
                 yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
             done = {"arguments": item["arguments"], "name": item["name"]}
             yield self._inner("response.function_call_arguments.done", **done)

@@ -47,17 +47,17 @@ class Memory:
 
     def __init__(self, max_characters: int = MAX_KEPT) -> None:
         self._lock = shared_lock(self, "_lock", threading.Lock())
-        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()  # each with its size
         self._items: dict[str, tuple[str, Mapping[str, Any]]] = {}  # by id: the response that has it, and the item
         self._max = max_characters
         self._size = 0
 
-    def keep(self, name: str, one: Kept) -> None:
-        """Keep a response; others may have to go."""
-        size = one.size
+    def keep(self, name: str, kept: Kept) -> None:
+        """Keep a response under its id; others may have to go."""
+        size = kept.size
         with self._lock:
-            self._kept[name] = one, size
-            self._items.update({item["id"]: (name, item) for item in one.response.get("output", ())})
+            self._kept[name] = kept, size
+            self._items.update({item["id"]: (name, item) for item in kept.response.get("output", ())})
             self._size += size
             while self._size > self._max:
                 self._drop(next(iter(self._kept)))
@@ -109,9 +109,9 @@ class Memory:
 
     def _drop(self, name: str) -> None:
         if name in self._kept:
-            one, size = self._kept.pop(name)
+            kept, size = self._kept.pop(name)
             self._size -= size
-            for item in one.response.get("output", ()):
+            for item in kept.response.get("output", ()):
                 self._items.pop(item["id"], None)
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.conversation import Generation, Message, Part
+from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
@@ -188,23 +189,21 @@ class Responses(Protocol):
         model_name = fields["model"]
         model = served.model(model_name)
         previous = fields["previous_response_id"]
-        earlier = None if previous is None else self._memory.find(previous, "previous_response_id")
+        earlier = Kept((), {}) if previous is None else self._memory.find(previous, "previous_response_id")
         facts = _ToolFacts(model)
-        found: list[Any] = [] if earlier is None else [*earlier.found]
+        found: list[Any] = [*earlier.found]  # tools that searches have found; `_read_input` adds some
         images = served.images(model_name)
-        before = () if earlier is None else earlier.messages
-        kept = (
-            *(images.checked(message, "previous_response_id") for message in before),
+        conversation = (
+            *(images.checked(message, "previous_response_id") for message in earlier.messages),
             *_read_input(fields, self._memory, facts, found, images),
         )
-        instructions = fields["instructions"]
-        messages = (Message("system", instructions), *kept) if instructions else kept
-        given = parts.distinct(_tools(fields, facts))
-        names = {*map(_shared.tool_name, given)}
-        tools = [*given, *(tool for tool in found if _shared.tool_name(tool) not in names)]
-        choice = fields["tool_choice"]
-        form = None if fields["text"] is None else fields["text"]["format"]
-        schema = parts.schema_of(form)
+        instructions = fields["instructions"]  # of this response alone: they are not kept
+        messages = (Message("system", instructions), *conversation) if instructions else conversation
+        declared = parts.distinct(_tools(fields, facts))
+        names = {*map(_shared.tool_name, declared)}
+        tools = [*declared, *(tool for tool in found if _shared.tool_name(tool) not in names)]
+        choice = _with_names(fields["tool_choice"])
+        schema = parts.schema_of(_text_format(fields))
         reasoning = fields["reasoning"]
         thinking = None if reasoning is None else parts.thinking_of(reasoning, "effort", model, optional=True)
         included = _included(fields)
@@ -216,23 +215,10 @@ class Responses(Protocol):
             "logprobs": _logprobs(fields, included, model),
         }
         openai_form.includes_usage(fields)  # refuses what is for streams alone; a stream always ends with them
-        params = served.params(model_name, options, fields["toolgrammar"], tools, _with_names(choice), schema)
-        echo = {
-            "instructions": instructions,
-            "metadata": fields["metadata"] or {},
-            "parallel_tool_calls": params.parallel_tool_calls,
-            "temperature": params.temperature,
-            "top_p": params.top_p,
-            "max_output_tokens": params.max_tokens,
-            "previous_response_id": previous,
-            "tool_choice": choice or "auto",
-            "tools": [_echo(tool, facts) for tool in tools],
-            "text": {"format": {"type": "text"} if form is None else form.value},
-            "truncation": "disabled",
-        }
+        params = served.params(model_name, options, fields["toolgrammar"], tools, choice, schema)
         details = {
-            "echo": echo,
-            "kept": kept if fields["store"] else None,
+            "echo": _echo(fields, params),
+            "kept": conversation if fields["store"] else None,
             "custom": facts.custom,
             "spaces": facts.spaces,
             "searches": facts.searches,
@@ -249,12 +235,13 @@ class Responses(Protocol):
         held = held_names(parsed)
         tokens = _shared.text_tokens(parsed.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, parsed.details["seals"]
+        # The last item is the one that the budget has cut; calls have a status of their own.
         is_cut = answer.finish_reason == "length" and not answer.tool_calls
-        last = "incomplete" if is_cut else "completed"
-        status = "completed" if answer.text else last
+        text_status = "incomplete" if is_cut else "completed"
+        thoughts_status = "completed" if answer.text else text_status
         output = [
-            *([reasoning_item(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
-            *([text_item(openai_form.new_id("msg_"), answer.text, last, tokens)] if answer.text else []),
+            *([reasoning_item(openai_form.new_id("rs_"), thoughts, thoughts_status, seals=seals)] if thoughts else []),
+            *([text_item(openai_form.new_id("msg_"), answer.text, text_status, tokens)] if answer.text else []),
             *(
                 call_item(openai_form.new_id("fc_"), call, parsed.details)
                 for call in answer.tool_calls
@@ -337,14 +324,14 @@ def _tools(fields: Fields, facts: _ToolFacts, space: str = "") -> list[Any]:
                 facts.searches = _SEARCH
                 tools.append(parts.function_tool(tool, _SEARCH))
             continue
-        parts.direct_callers(tool)
+        parts.require_direct_caller(tool)
         if space:
-            own, name = name, _joined(space, name)
-            facts.spaces[name] = space, own
+            name = _joined(space, name)
+            facts.spaces[name] = space, tool["name"]
         if tool.kind == "custom":
             facts.custom.add(name)
-        made = parts.custom_tool if tool.kind == "custom" else parts.function_tool
-        tools.append(made(tool, name, deferred=parts.is_deferred(tool, facts.model)))
+        make = parts.custom_tool if tool.kind == "custom" else parts.function_tool
+        tools.append(make(tool, name, deferred=parts.is_deferred(tool, facts.model)))
     return tools
 
 
@@ -366,17 +353,27 @@ def _with_names(choice: Any) -> Any:
     return made
 
 
-def _echo(tool: Mapping[str, Any], facts: _ToolFacts) -> dict[str, Any]:
-    """Return a tool as the response repeats it: one of a namespace under its joined name, a custom one without its
-    format, which is enforced."""
-    name, about = _shared.tool_name(tool), tool["function"].get("description", "")
-    if name == facts.searches:
-        parameters = tool["function"]["parameters"]
-        return {"type": _SEARCH, "execution": "client", "description": about, "parameters": parameters}
-    deferred = {"defer_loading": True} if "defer_loading" in tool else {}
-    if name in facts.custom:
-        return {"type": "custom", "name": name, "description": about, **deferred}
-    return {"type": "function", "strict": True, **tool["function"], **deferred}
+def _text_format(fields: Fields) -> Fields | None:
+    """Return ``text.format``."""
+    return None if fields["text"] is None else fields["text"]["format"]
+
+
+def _echo(fields: Fields, params: GenerateParams) -> dict[str, Any]:
+    """Return what a response repeats of its request: the options that have effect, and the rest as it was sent."""
+    form = _text_format(fields)
+    return {
+        "instructions": fields["instructions"],
+        "metadata": fields["metadata"] or {},
+        "parallel_tool_calls": params.parallel_tool_calls,
+        "temperature": params.temperature,
+        "top_p": params.top_p,
+        "max_output_tokens": params.max_tokens,
+        "previous_response_id": fields["previous_response_id"],
+        "tool_choice": fields["tool_choice"] or "auto",
+        "tools": [{**tool.value, "type": tool.kind} for tool in fields["tools"]],
+        "text": {"format": {"type": "text"} if form is None else form.value},
+        "truncation": "disabled",
+    }
 
 
 def _included(fields: Fields) -> list[Any]:
@@ -414,16 +411,10 @@ def _read_input(
     if isinstance(given, str):
         return (Message("user", given),)
     messages: list[Message] = []
-    for item in given:
-        if item.kind == _REFERENCE:
-            try:
-                referred = memory.item(item["id"], item.path("id"))
-            except RequestError:
-                if not item["id"].startswith("rs_"):  # the id of reasoning
-                    raise
-                item.skip()
-                continue
-            item = item.replaced(referred, _ITEM)
+    for one in given:
+        item = _referred(one, memory) if one.kind == _REFERENCE else one
+        if item is None:
+            continue
         message = _search_output(item, facts, found) if item.kind == _SEARCH_OUTPUT else _READERS[item.kind](item)
         message = images.checked(message, item.path("output" if item.kind.endswith("_output") else "content"))
         if message.role == "assistant" and messages and messages[-1].role == "assistant":
@@ -433,6 +424,22 @@ def _read_input(
     if not messages:
         raise fields.error("input", "is empty", "send a text or at least one item")
     return tuple(messages)
+
+
+def _referred(reference: Fields, memory: Memory) -> Fields | None:
+    """Return the item of an earlier answer to which one refers; None for reasoning that is not kept.
+
+    Raises:
+        RequestError: another item is not kept (404).
+    """
+    try:
+        item = memory.item(reference["id"], reference.path("id"))
+    except RequestError:
+        if not reference["id"].startswith("rs_"):  # the ids of reasoning
+            raise
+        reference.skip()
+        return None
+    return reference.replaced(item, _ITEM)
 
 
 def _merged(first: Message, second: Message) -> Message:
@@ -473,9 +480,10 @@ def _search_call(fields: Fields) -> Message:
 
 
 def _search_output(fields: Fields, facts: _ToolFacts, found: list[Any]) -> Message:
-    """Return the result of a search that the client has run: the names of the tools, which may be called from now on.
+    """Return the result of a search that the client has run, the names of the tools; and add the tools to ``found``.
 
-    The prompt of a local model has the schema of a found tool when it is called, like that of a deferred one.
+    They may be called from now on. The prompt of a local model has the schema of a found tool when it is called, like
+    that of a deferred one.
     """
     tools = _tools(fields, facts)
     for tool in tools if isinstance(facts.model, LocalModel) else ():

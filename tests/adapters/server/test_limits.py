@@ -111,7 +111,7 @@ def test_short_work_keeps_its_place() -> None:
                 pause()
             await asyncio.sleep(0.01)
             assert queue._free.locked() and not queue._long
-        assert not turn.end()
+        assert not turn.gave_place
         await asyncio.to_thread(work_long, turn.check)
         await asyncio.sleep(0.01)
         assert not queue._long and not queue._free.locked()

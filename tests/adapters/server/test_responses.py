@@ -112,6 +112,21 @@ def test_the_whole_conversation_may_be_sent() -> None:
     assert seen[2].tool_calls[1].error and seen[3].text == "ok" and seen[4].tool_call_id == "2"
 
 
+def test_tools_are_repeated_as_they_were_sent() -> None:
+    """A namespace with its tools under their own names, a custom tool with its format, a function without a type."""
+    function = {"type": "function", "name": "find", "parameters": BOOKING, "strict": False}
+    custom = {"type": "custom", "name": "sql", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}}
+    space = {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [function, custom]}
+    bare = {"name": "cancel"}
+    sent: Any = [space, bare, {"type": "web_search"}, custom]
+    with client(ScriptedModel(["Hello."] * 2)) as made:
+        answer = made.responses.create(model="scripted", input="x", tools=sent)
+        events = list(made.responses.create(model="scripted", input="x", tools=sent, stream=True))
+    last: Any = events[-1]
+    for response in (answer, last.response):  # the model is not offered a search of the web
+        assert response.to_dict()["tools"] == [space, {**bare, "type": "function"}, custom]
+
+
 def test_formats_are_kept(noisy: openai.OpenAI) -> None:
     """A schema, and the SDK's own parsing of a class."""
 
