@@ -109,6 +109,7 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
         self._fill(vocab_mask.numpy().view(np.uint32)[idx])
 
     def _fill(self, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
+        """Write the mask of the next token; where the grammar meets a limit, the end tokens."""
         try:
             self._matcher.fill_mask(row)
         except ToolGrammarError as error:  # an exception here would end SGLang's scheduler, and all requests with it
@@ -127,8 +128,9 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
                 texts[row] = grammar
             else:
                 grammar.fill_vocab_mask(vocab_mask, row)
-        for row in fill_known([text and text._matcher for text in texts], rows):
-            if (text := texts[row]) is not None:  # no number of a row without a text
+        matchers = [None if text is None else text._matcher for text in texts]
+        for row in fill_known(matchers, rows):  # the rows whose masks have to be computed
+            if (text := texts[row]) is not None:  # always
                 text._fill(rows[row])
 
     @staticmethod

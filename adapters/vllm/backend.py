@@ -56,7 +56,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         self.rows: np.ndarray[Any, np.dtype[np.uint32]] = np.zeros((0, 0), np.uint32)
         self._ends: dict[frozenset[int], Ends] = {}
         config = self.vllm_config.speculative_config
-        #: Drafts of forced text leave the masks as they are.
+        #: The drafts are those of `drafts.OfferedText`: the masks allow other tokens beside them.
         self.offers = proposes_forced_text(config) and str(config.model).endswith(".OfferedText")
         self.most_drafts = int(getattr(self.vllm_config, "num_speculative_tokens", 0) or 0)
 
@@ -64,7 +64,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         self, request_type: StructuredOutputOptions, grammar_spec: str, stop_token_ids: set[int] | None = None
     ) -> ToolGrammarSequence:
         """Return the state of a new text of a request; see the contract."""
-        asked = wanted(request_type.name, grammar_spec, self._model)
+        asked = wanted(request_type.name, grammar_spec, self._model)  # the grammar, and how its answer is read
         for narrowed in asked.grammar.narrowed:
             _LOG.info("narrowed: %s", narrowed)
         constraint = self.bind(asked.grammar)
@@ -116,11 +116,11 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         super().__init__(constraint, backend.spelling, ends)
         self._backend = backend
         self._asked = asked
-        self._request: Any = None
-        self._limit = sys.maxsize
+        self._request: Any = None  # vLLM's, once `belong_to` has it
+        self._limit = sys.maxsize  # maximum number of tokens of the request
         self._before = 0  # tokens that the request wrote before the grammar began: its reasoning
-        self._committed = 0
-        self._reserve = 0
+        self._committed = 0  # tokens of the request at the last step; a draft does not count until it is verified
+        self._reserve = 0  # drafts that may come before the grammar begins, in the step that ends the reasoning
         self.hides_end = False
 
     def belong_to(self, request: Any, max_model_len: int) -> None:
@@ -130,7 +130,8 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         self._request = request
         self._limit = min(request.max_tokens, max_model_len - request.num_prompt_tokens)
         self._committed = request.num_output_tokens
-        # Drafts may hold the end of the reasoning; how many of them come before it shows when they are accepted.
+        # A step may write drafts that end the reasoning and begin the answer. How many of them are reasoning is known
+        # only when they are accepted; until then, all of them count.
         self._reserve = self._backend.most_drafts
         self.room = self._room
 
@@ -143,27 +144,28 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         return max(0, self._limit - self._before - self.steps)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
-        """Advance by tokens, drafted or written."""
+        """Advance by tokens: drafts, which vLLM takes back, or tokens that it has added to the request."""
         is_accepted = self.accept(tokens)
         request = self._request
         if request is not None and request.num_output_tokens != self._committed:
             self._committed = request.num_output_tokens
-            self._before = self._committed - self.steps
+            self._before = self._committed - self.steps  # now exact; `_room` has an upper bound
             if request.is_finished():
                 self._report()
         return is_accepted
 
     def _report(self) -> None:
-        """Name in the request what its token budget cut, in the one field that reaches the client."""
+        """Name in the request what its token budget cut, in the one field that reaches the client: pointers to values,
+        or ``""``, the whole answer."""
         from vllm.v1.request import RequestStatus
 
         asked, more = self._asked, {}
-        if self._fits_no_text():  # nothing was written: the whole answer is cut
+        if self._fits_no_text():  # nothing was written
             places, more = [""], {"shortest": self.shortest}
         elif self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
-            places = [""]
+            places = [""]  # it ends anywhere, and may not parse
         elif (closed_at := self._cut_at()) is None or closed_at > len(self.tokens):
-            return
+            return  # nothing was cut
         else:
             parser = None if asked.make_parser is None else asked.make_parser()
             places = cut_places(self._spelling.vocabulary, self.tokens, closed_at, parser, asked.is_json)
@@ -176,8 +178,9 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
     def _cut_at(self) -> int | None:
         """Return where the budget cut the answer, as `closed_at` does.
 
-        An answer that may be calls or JSON is narrowed already where the longer of both no longer fits. If it became
-        JSON, that cut nothing; so its tokens are written again under the grammar of the JSON alone.
+        Where an answer may be calls or JSON, `closed_at` is the first place at which the budget forbade either. If the
+        calls alone were forbidden and the answer became JSON, nothing of it was cut; so its tokens are written again
+        under the grammar of the JSON alone.
         """
         if self.closed_at is None or self._asked.make_answer is None:
             return self.closed_at
@@ -186,7 +189,7 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
             json_alone = Sequence(constraint, self._spelling, self._ends)
             json_alone.room = lambda: max(0, self._limit - self._before - json_alone.steps)
             row = np.zeros(constraint.words, np.uint32)
-            for token in (*self.tokens, None):
+            for token in (*self.tokens, None):  # None: the mask after the last one
                 json_alone.fill(row)
                 if json_alone.closed_at is not None or token is None:
                     return json_alone.closed_at
@@ -239,15 +242,19 @@ class BatchFill(Executor):
             before.shutdown(wait=False)
 
     def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
-        """Fill a batch of ``(grammar, row, is constrained)``, and return that it is done."""
+        """Do what the manager wants ``fn``, its own method, to do with a batch; return that it is done.
+
+        The one argument is the batch: ``(grammar, row, is constrained)`` of each text, in the order of the rows.
+        """
         (batch,) = arguments
         bitmask = self._manager._grammar_bitmask
-        texts: list[Sequence | None] = [None] * (batch[-1][1] + 1)
-        for grammar, index, is_constrained in batch:
+        last_row = batch[-1][1]
+        texts: list[Sequence | None] = [None] * (last_row + 1)
+        for grammar, row, is_constrained in batch:
             if is_constrained and not grammar.is_terminated():
-                texts[index] = grammar
+                texts[row] = grammar
             else:
-                bitmask[index].fill_(-1)
+                bitmask[row].fill_(-1)  # all tokens are allowed
         fill_batch(texts, bitmask.numpy().view(np.uint32))
         done: Future[None] = Future()
         done.set_result(None)

@@ -53,9 +53,9 @@ def with_drafts(scheduler: Any, *, is_greedy_only: bool) -> Iterator[None]:
 
     Args:
         scheduler: vLLM's ``Scheduler``, before it schedules a step.
-        is_greedy_only: the engine verifies drafts wrongly in a batch with a temperature above 0 (`plugin`), so there
-            are no drafts while it has a request with one, and none of the empty ones with which vLLM fills up the
-            first step of a request whose prompt is in the prefix cache.
+        is_greedy_only: the engine verifies drafts wrongly in a batch with a temperature above 0 (`plugin`). While it
+            has a request with one, there are no drafts. vLLM's own are switched off too: it fills up the first step of
+            a request whose prompt is in the prefix cache with empty drafts.
     """
     running = list(scheduler.running)
     for request in running:
@@ -64,24 +64,26 @@ def with_drafts(scheduler: Any, *, is_greedy_only: bool) -> Iterator[None]:
         _set_drafts(scheduler, running)
         yield
         return
-    most = scheduler.num_spec_tokens
+    before = scheduler.num_spec_tokens
     scheduler.num_spec_tokens = 0
     try:
         yield
     finally:
-        scheduler.num_spec_tokens = most
+        scheduler.num_spec_tokens = before
 
 
 def _set_drafts(scheduler: Any, running: list[Any]) -> None:
     """Set the forced text of each running request as its drafts."""
     manager = scheduler.structured_output_manager
     for request in running:
+        # The next step writes a token if all but the last one are read, and the prompt has been.
         if request.num_output_tokens == 0 or request.num_computed_tokens != request.num_tokens - 1:
-            continue  # its prompt is not read yet
+            continue
         structured = request.structured_output_request if request.use_structured_output else None
-        jump = getattr(None if structured is None else structured.grammar, "drafts", None)
-        if jump is not None and manager._get_constraint_bounds(request, ()).constraint_start == 0:
-            request.spec_token_ids = jump(scheduler.num_spec_tokens)
+        drafts = getattr(None if structured is None else structured.grammar, "drafts", None)  # a grammar of ours
+        # The grammar holds from the first of the next tokens on: the reasoning is over.
+        if drafts is not None and manager._get_constraint_bounds(request, ()).constraint_start == 0:
+            request.spec_token_ids = drafts(scheduler.num_spec_tokens)
 
 
 def _samples(request: Any) -> bool:

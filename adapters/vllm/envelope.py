@@ -118,7 +118,10 @@ def envelope(
 def in_conversation(
     tools: Sequence[Mapping[str, Any]], choice: Any, messages: Sequence[Mapping[str, Any]], schema: Any = None
 ) -> tuple[list[Any], Any]:
-    """Return the tools that may be called, and the schema of an answer, with the values that a conversation gives.
+    """Return the tools that may be called, and the schema of an answer, both settled (`_shared.settled`).
+
+    A parameter of type `Seen` or `Copied` gets an enum of the values that the conversation has, because the engine does
+    not see the conversation. Tools and schema without such parameters are returned as they are.
 
     Args:
         tools: OpenAI-style dicts.
@@ -133,7 +136,7 @@ def in_conversation(
     tool_set = ToolSet.from_any(list(tools))
     if not any(tool.needs_conversation for tool in tool_set) and not LiveSchema(schema).needs_conversation:
         return list(tools), schema
-    for tool in tool_set:
+    for tool in tool_set:  # an error names the place
         require_formed(tool.parameters, tool.name)
     require_formed(schema)
     turns = [_shared.message_of(message) for message in messages]
@@ -158,6 +161,37 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
         GrammarError: it is no envelope of this version, or has a field that is unknown or of the wrong type.
         ToolGrammarError: a tool, the choice or a schema cannot be taken.
     """
+    fields = _fields(text)
+    schema, reasoning = fields["response_schema"], fields["thinking"]
+    named_tools = [(_name(number, tool), tool) for number, tool in enumerate(fields["tools"] or ())]
+    for tool_name, tool in named_tools:
+        _shared.require_settled(tool["function"].get("parameters"), tool_name)
+    _shared.require_settled(schema)
+    chosen, allowed = _shared.tool_choice(fields["tool_choice"], [tool_name for tool_name, _ in named_tools])
+    tool_set = _tool_set(json.dumps([tool for tool_name, tool in named_tools if tool_name in allowed]))
+    special = () if model.vocabulary is None else model.vocabulary.special
+    wire = choose_format(fields["format"], model.chat_template, special)
+
+    def language(choice: Any) -> Grammar:
+        parallel = fields["parallel_tool_calls"]
+        return tool_set.grammar(
+            wire, tool_choice=choice, parallel=parallel, response_schema=schema, reasoning=reasoning
+        )
+
+    return Wanted(
+        language(chosen),
+        make_parser=lambda: tool_set.parser(wire, response_schema=schema, reasoning=reasoning),
+        is_json=schema is not None,
+        make_answer=None if schema is None else lambda: language("none"),
+    )
+
+
+def _fields(text: str) -> dict[str, Any]:
+    """Return the fields of an envelope, each of its type, absent ones with their defaults.
+
+    Raises:
+        GrammarError: see `read_envelope`.
+    """
     given = _value(text)
     if not isinstance(given, dict):
         raise GrammarError("the envelope is not a JSON object", hint="write it with toolgrammar.adapters.vllm.envelope")
@@ -171,37 +205,16 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
             f"unknown fields of the envelope: {', '.join(unknown)}", hint=f"known ones: {', '.join(_FIELDS)}"
         )
     fields = {**_FIELDS, **given}
-    schema, format_name = fields["response_schema"], fields["format"]
-    tools = [] if fields["tools"] is None else fields["tools"]
+    tools, format_name = fields["tools"], fields["format"]
     for field, is_right, hint in (
-        ("tools", isinstance(tools, list), "give a list of OpenAI-style tools"),
+        ("tools", tools is None or isinstance(tools, list), "give a list of OpenAI-style tools"),
         ("parallel_tool_calls", isinstance(fields["parallel_tool_calls"], bool), "give true or false"),
         ("format", format_name is None or isinstance(format_name, str), "give the name of a wire format"),
         ("thinking", fields["thinking"] in THINKING, f"give one of {', '.join(map(repr, THINKING))}"),
     ):
         if not is_right:
             raise GrammarError(f"{field} of the envelope is {_shown(fields[field])}", hint=hint)
-    by_name = [(_name(number, tool), tool) for number, tool in enumerate(tools)]
-    for tool_name, tool in by_name:
-        _shared.require_settled(tool["function"].get("parameters"), tool_name)
-    _shared.require_settled(schema)
-    chosen, allowed = _shared.tool_choice(fields["tool_choice"], [tool_name for tool_name, _ in by_name])
-    tool_set = _tool_set(json.dumps([tool for tool_name, tool in by_name if tool_name in allowed]))
-    special = () if model.vocabulary is None else model.vocabulary.special
-    wire = choose_format(format_name, model.chat_template, special)
-    parallel, reasoning = fields["parallel_tool_calls"], fields["thinking"]
-
-    def language(choice: Any) -> Grammar:
-        return tool_set.grammar(
-            wire, tool_choice=choice, parallel=parallel, response_schema=schema, reasoning=reasoning
-        )
-
-    return Wanted(
-        language(chosen),
-        lambda: tool_set.parser(wire, response_schema=schema, reasoning=reasoning),
-        schema is not None,
-        None if schema is None else lambda: language("none"),
-    )
+    return fields
 
 
 def _name(number: int, tool: Any) -> str:
@@ -281,6 +294,8 @@ def refusal(kind: str, text: str) -> str | None:
     try:
         wanted(kind, text, Tokens()).grammar.check()
     except ToolGrammarError as error:
-        needs_tokens = error.hint is not None and "vocabulary" in error.hint  # as `Tokens` says
-        return None if needs_tokens else str(error)  # the engine, which has them, reads it again
+        # The hint of a grammar with ids of tokens (`core/text_grammars/tokens.py`): the engine, which has the
+        # vocabulary, reads it again.
+        needs_tokens = error.hint is not None and "vocabulary" in error.hint
+        return None if needs_tokens else str(error)
     return None

