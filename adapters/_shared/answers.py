@@ -152,7 +152,7 @@ def reported_fields(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[s
         "cut": list(cut),
         "choices": [{**vars(made), "probabilities": dict(made.probabilities)} for made in end.choices],
         "sureness": [{**vars(call), "values": dict(call.values), "least": call.least} for call in end.sureness],
-        "masses": [{**vars(mass), "kept": max(mass.kept, NEVER)} for mass in end.masses],
+        "masses": [{**vars(mass), "kept": max(mass.kept, NEVER)} for mass in end.masses],  # JSON has no infinity
         "repeated": end.repeated,
     }
     return {name: value for name, value in fields.items() if value not in ([], None)}
@@ -210,7 +210,7 @@ class TextTokens:
         while self._next < len(self._tokens) and self._tokens[self._next][0] <= self._text_end:
             end, token = self._tokens[self._next]
             self._next += 1
-            if end > begin:
+            if end > begin:  # the tokens before it have written markup
                 found.append(token)
         return found
 

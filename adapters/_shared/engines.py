@@ -54,10 +54,10 @@ def require_settled(schema: Any, tool: str | None = None) -> None:
 
     Args:
         schema: a JSON Schema, or JSON that holds some.
-        tool: the tool of which it has the arguments.
+        tool: the tool of which it has the arguments; None: it is of an answer.
 
     Raises:
-        UnsupportedSchemaError: it has such a keyword; with its place.
+        UnsupportedSchemaError: a keyword of it (``x-values``, ``x-seen``, ...) leaves values open; with its place.
     """
     first = LiveSchema(schema).first()
     if first is not None:

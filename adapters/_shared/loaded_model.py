@@ -48,8 +48,8 @@ class LoadedModel:
 
     def __init__(self, model: str | Model, options: Mapping[str, Any] | None = None, **connection: Any) -> None:
         options = loading_options(options, connection)
-        self._lock = shared_lock(self, "_lock", threading.Lock())
-        self._others: dict[str, Model] = {}
+        self._lock = shared_lock(self, "_lock", threading.Lock())  # which a fork of the process waits for
+        self._others: dict[str, Model] = {}  # those that single calls name, by their URIs
         self._tool_sets: TextMemo[ToolSet] = TextMemo(MAX_TOOL_SETS)
         if not isinstance(model, str):
             _require_model(model)
@@ -154,6 +154,7 @@ class LoadedModel:
                 )
             shape = resolve_params(None, {"output_type": output_type})
             params = replace(params, grammar=shape.grammar)
+            # Objects are closed here, as those of ``schema`` are.
             schema = None if shape.json_mode is None else closed(schema_of(output_type))
         chosen, allowed = tool_choice(choice, [*map(tool_name, tools)])
         tool_set = self.tools([tool for tool in tools if tool_name(tool) in allowed])

@@ -71,10 +71,12 @@ def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, 
 def generation_params(given: Mapping[str, Any]) -> GenerateParams:
     """Return generation options, given by name, as parameters; None means not given.
 
-    A single stop string is one stop string, and token ids in ``logit_bias`` may be texts, as JSON has them.
+    ``stop`` may be a single text, token ids in ``logit_bias`` may be texts, as JSON has them, and a policy that lets a
+    person confirm calls has to be a `Confirmed`.
 
     Raises:
         ModelError: an option is not known, or its value is wrong.
+        PolicyError: nobody would ask a person about the calls.
     """
     options = {name: value for name, value in given.items() if value is not None}
     if isinstance(options.get("logit_bias"), Mapping):
@@ -89,12 +91,12 @@ def generation_params(given: Mapping[str, Any]) -> GenerateParams:
             raise ModelError(f"tool_format is {options['tool_format']!r}", hint=error.hint) from None
     if isinstance(options.get("thinking_markers"), list):
         options["thinking_markers"] = tuple(options["thinking_markers"])
-    is_asked = isinstance(options.get("policy"), Confirmed)
-    if is_asked:
+    asks_person = isinstance(options.get("policy"), Confirmed)
+    if asks_person:
         options["policy"] = options["policy"].policy
     params = resolve_params(None, options)
     params = replace(params, stop=tuple(params.stop))
-    if params.policy is not None and not is_asked:
+    if params.policy is not None and not asks_person:
         require_nobody(params.policy, "the framework")
     return params
 
@@ -150,7 +152,7 @@ def tool_choice(given: Any, names: Sequence[str]) -> tuple[str, tuple[str, ...]]
         ModelError: it demands a call, and there are no tools.
     """
     word, allowed = _choice_of_dict(given) if isinstance(given, Mapping) else (given, None)
-    chosen = _WORDS.get(word) if isinstance(word, (str, bool, NoneType)) else None
+    chosen = _WORDS.get(word) if isinstance(word, (str, bool, NoneType)) else None  # others may have no hash
     if chosen is None and isinstance(word, str) and word in names:
         chosen = word
     if chosen is None:
@@ -158,8 +160,8 @@ def tool_choice(given: Any, names: Sequence[str]) -> tuple[str, tuple[str, ...]]
             f"the tool choice {given!r} is none of the tools",
             hint=f"'auto', 'required', 'none', or one of {list(names)}" if names else "there are no tools",
         )
-    unknown = [name for name in allowed or () if name not in names]
-    if unknown or (allowed is not None and not allowed):
+    if allowed is not None and not (allowed and all(name in names for name in allowed)):
+        unknown = [name for name in allowed if name not in names]
         raise UnknownToolError(
             f"the tool choice {given!r} allows {unknown or 'none of the tools'}", hint=f"the tools are {list(names)}"
         )
@@ -181,25 +183,28 @@ def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
     ``{"type": "function", "function": {"name": "f"}} -> ("f", None)``. A dict of no known form is returned as it is,
     which is no word.
     """
+
+    def name_in(inner: Any) -> Any:
+        return inner.get("name", given) if isinstance(inner, Mapping) else given
+
     kind = given.get("type")
     if kind == "allowed_tools":  # OpenAI's chat completions put the rest into a dict of its own, its responses do not
         inner = given["allowed_tools"] if isinstance(given.get("allowed_tools"), Mapping) else given
         return inner.get("mode", "auto"), [_name_of(tool) for tool in _listed(inner.get("tools") or ())]
     if kind in ("function", "tool", "custom"):
-        inner = given.get(kind, given)
-        return inner.get("name", given) if isinstance(inner, Mapping) else given, None
+        return name_in(given.get(kind, given)), None
     if kind in ("auto", "any", "none"):  # Anthropic
         return kind, None
     if "mode" in given:  # Agent Framework
         allowed = given.get("allowed_tools")
         return given.get("required_function_name") or given["mode"], None if allowed is None else _listed(allowed)
     if isinstance(given.get("tool"), Mapping):  # Bedrock, which says the words as keys
-        return given["tool"].get("name", given), None
+        return name_in(given["tool"]), None
     if isinstance(given.get("function"), Mapping):
-        return given["function"].get("name", given), None
+        return name_in(given["function"]), None
     if len(given) == 1 and next(iter(given)) in ("auto", "any"):
         return next(iter(given)), None
-    return given.get("name", given) if set(given) <= {"name"} else given, None
+    return name_in(given) if set(given) <= {"name"} else given, None
 
 
 def _listed(value: Any) -> list[Any]:

@@ -93,8 +93,8 @@ class _Attempts:
         self._usage = Usage()
         self._attempts = 0
 
-    def accepted(self, generation: Generation) -> Generation | None:
-        """Return an answer that is handed on, or None to ask again.
+    def accept_or_retry(self, generation: Generation) -> Generation | None:
+        """Return an answer that is handed on; else add it to the messages, with what is wrong, and return None.
 
         Raises:
             InvalidArgumentsError: the model was asked as often as allowed, and the answer must pass.
@@ -160,7 +160,8 @@ class Request:
             return self.model.generate(self.messages, self.params)
         attempts = _Attempts(self.messages, self.validators)
         while True:
-            if (generation := attempts.accepted(self.model.generate(attempts.messages, self.params))) is not None:
+            answer = self.model.generate(attempts.messages, self.params)
+            if (generation := attempts.accept_or_retry(answer)) is not None:
                 return generation
 
     async def agenerate(self) -> Generation:
@@ -170,7 +171,7 @@ class Request:
         attempts = _Attempts(self.messages, self.validators)
         while True:
             answer = await self.model.agenerate(attempts.messages, self.params)
-            if (generation := attempts.accepted(answer)) is not None:
+            if (generation := attempts.accept_or_retry(answer)) is not None:
                 return generation
 
     def stream(self) -> Stream:

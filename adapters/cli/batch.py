@@ -147,7 +147,7 @@ async def _answer(app: Any, path: Path, starts: list[int], descriptor: int, mode
     """Answer the requests that begin at these bytes of a file; return how many were refused."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    left = iter(starts)  # shared by all workers
+    next_starts = iter(starts)  # shared by all workers
     refused = 0
     with (
         path.open("rb") as file,
@@ -160,7 +160,7 @@ async def _answer(app: Any, path: Path, starts: list[int], descriptor: int, mode
         async def work(client: httpx.AsyncClient) -> None:
             """Answer requests until none is left."""
             nonlocal refused
-            for start in left:
+            for start in next_starts:
                 file.seek(start)
                 request = json.loads(file.readline())
                 answer = await _line(client, request, model)

@@ -122,13 +122,16 @@ class _Talk:
             self._status = status
             for event in run:
                 self._add(run.messages)
-                if in_text and not isinstance(event, TextDelta):
+                if isinstance(event, TextDelta):
+                    if not self._as_json:
+                        status.stop()
+                        self._console.print(event.text, end="", markup=False)
+                        in_text = True
+                    continue
+                if in_text:
                     self._console.print()
-                in_text = isinstance(event, TextDelta) and not self._as_json
-                if isinstance(event, TextDelta) and in_text:
-                    status.stop()
-                    self._console.print(event.text, end="", markup=False)
-                elif isinstance(event, CallStart):
+                    in_text = False
+                if isinstance(event, CallStart):
                     status.update(f"calling {event.name}")
                     status.start()
                 elif isinstance(event, Finish) and event.trace is not None:
@@ -146,7 +149,8 @@ class _Talk:
         self._add(run.messages)
 
     def _decide(self, call: ToolCall) -> Any:
-        """Show a call; return True if the user allows it, else its result."""
+        """Show a call, and return what `Model.run` asks for: True: it runs; False, or the reason as a text: it does
+        not; its result, if the user has written it."""
         from toolgrammar.tools import ToolResult
 
         self._status.stop()
@@ -179,6 +183,7 @@ class _Talk:
             self._messages.append(message)
             plain: dict[str, Any] = {"role": message.role, "content": message.text}
             if message.tool_calls:
+                # Malformed arguments count as none.
                 shown = [(call, dict(call.arguments or {})) for call in message.tool_calls]
                 calls = [{"id": call.id, "name": call.name, "arguments": arguments} for call, arguments in shown]
                 plain["tool_calls"] = calls

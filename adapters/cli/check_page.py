@@ -91,7 +91,8 @@ def _schema(report: Report) -> str:
     columns: dict[int, set[int]] = {}
     for place in places:
         if place is not None:
-            columns.setdefault(place[0], set()).add(place[1])
+            line_number, column = place
+            columns.setdefault(line_number, set()).add(column)
     lines = text.splitlines()
     shown = "".join(
         f'<li class="mono">{_marked(line, sorted(columns.get(number, ()))) or " "}</li>'

@@ -74,7 +74,7 @@ def tools_or_schema(name: str) -> ToolSet | Source:
     if _is_server(name) or (Path(name).suffix in _SUFFIXES and not is_url(name)):
         found = contracts_of(name)
         return Source(name, found) if _is_schema(found) or isinstance(found, bool) else found
-    source = load(name)
+    source = load(name)  # JSON, whose lines errors name, or a grammar as text
     value = source.schema
     is_list = isinstance(value, list) and all(isinstance(each, Mapping) for each in value)
     is_tools = is_list or (isinstance(value, Mapping) and not _is_schema(value))

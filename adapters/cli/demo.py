@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,7 +69,7 @@ def demo(
         opened = load_model(model)
     with opened as loaded:
         is_noise = model == "embedded"
-        traced(trace, loaded)
+        traced(trace, loaded)  # ends the command if the model shows none
         console.print(Text.assemble(("model    ", "bold"), _described(model, loaded)))
         console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
         console.print(Text.assemble(("request  ", "bold"), prompt))
@@ -95,14 +96,9 @@ def demo(
             console.print(Text.assemble(("result   ", "bold"), result))
             if not is_noise:
                 tool_message = Message("tool", result, tool_call_id=call.id, name=call.name)
-                text = loaded.generate(
-                    [Message("user", prompt), answer, tool_message],
-                    tools=tools,
-                    tool_choice="none",
-                    temperature=params.temperature,
-                    seed=seed,
-                    max_tokens=max_tokens,
-                ).text
+                conversation = [Message("user", prompt), answer, tool_message]
+                last_turn = replace(params, tool_choice="none", trace=False)
+                text = loaded.generate(conversation, last_turn).text
                 console.print(Text.assemble(("answer   ", "bold"), text.strip() or "none: the model ended its turn"))
         usage = finish.usage
         share = usage.forced_tokens / max(1, usage.completion_tokens)

@@ -69,10 +69,12 @@ def _show(changes: ToolChanges) -> None:
     from rich.text import Text
 
     order = [*COLOURS, "same"]
-    rows = [(change.verdict, change.name, _lines(change)) for change in changes]
-    total = show_verdicts(sorted(rows, key=lambda row: order.index(row[0])), COLOURS)
-    kind = "schema" if any(change.name == _SCHEMA for change in changes) else "tool" if len(changes) == 1 else "tools"
-    console().print(Text(f"{len(changes)} {kind}: {total}" if total else "there is nothing to compare", "dim"))
+    by_verdict = sorted(changes, key=lambda change: order.index(change.verdict))
+    total = show_verdicts([(change.verdict, change.name, _lines(change)) for change in by_verdict], COLOURS)
+    number = f"{len(changes)} tool{'s' * (len(changes) != 1)}"
+    if any(change.name == _SCHEMA for change in changes):
+        number = "1 schema"
+    console().print(Text(f"{number}: {total}" if total else "there is nothing to compare", "dim"))
 
 
 def _lines(change: ToolChange) -> list[str]:

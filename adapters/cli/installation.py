@@ -262,7 +262,7 @@ def _cache(found: Installation) -> None:
     found.cache |= {"files": len(files), "bytes": sum(files)}
     try:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        with TemporaryDirectory(dir=nearest, prefix=".toolgrammar-"):  # rights do not tell all: /proc
+        with TemporaryDirectory(dir=nearest, prefix=".toolgrammar-"):  # a trial: the rights of /proc allow what fails
             pass
     except OSError as error:
         said = f"the cache folder {folder} cannot be written: {error.strerror}"

@@ -32,6 +32,7 @@ SECONDS = 60.0
 #: Maximum number of tokens of one answer.
 _TOKENS = 64
 
+#: Markers of calls and of reasoning in the formats of many models: a server that parses them leaves none in a text.
 _MARKS = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|<\|channel\|>|<think>|</think>|<｜tool")
 
 
@@ -110,8 +111,8 @@ class Report:
         return asdict(self)
 
 
-class _Unfit(Exception):
-    """A check that the time does not allow."""
+class _OutOfTime(Exception):
+    """The time of the probe is over: no further request is sent."""
 
 
 @dataclass
@@ -145,22 +146,20 @@ class Prober:
         return asyncio.run(self._run())
 
     async def _run(self) -> Report:
-        """Ask the server one check after the other, and those that failed through this library too."""
-        start = self._start = time.monotonic()
+        """Make one check after the other; repeat the requests of those that failed through this library."""
+        self._start = time.monotonic()
         timeout = max(self.seconds / 2, 1.0)
         self._wire = PlainServer(self.url, self.headers, self.secrets, timeout, self.transport)
-        self._seen: list[Answer] = []
-        self._counts: list[bool] = []
+        self._seen: list[Answer] = []  # all answers so far
+        self._counts: list[bool] = []  # for each that was no stream: it has a count of its tokens
         try:
-            name = self.model or await self._listed()
-            self.model = name
-            kind = await self._wire.kind(name)
-            self._kind = kind
-            rows = [await self._through_us(await self._row(*check), kind) for check in self._checks()]
-            rows += [await self._through_us(row, kind) for row in self._of_all()]
+            name = self.model = self.model or await self._listed()
+            self._kind = await self._wire.kind(name)
+            rows = [await self._compared(await self._row(*check)) for check in self._checks()]
+            rows += [await self._compared(row) for row in self._rows_of_all_answers()]
         finally:
             await self._wire.aclose()
-        return Report(self.url, name, kind, round(time.monotonic() - start, 1), tuple(rows))
+        return Report(self.url, name, self._kind, round(time.monotonic() - self._start, 1), tuple(rows))
 
     async def _listed(self) -> str:
         from toolgrammar.core.errors import ModelError
@@ -170,15 +169,15 @@ class Prober:
             raise ModelError("the server lists no model", hint="name one: --model NAME")
         return names[0]
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return self.seconds - (time.monotonic() - self._start)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
     async def _ask(self, prompt: str, *, stream: bool = False, **fields: Any) -> tuple[Answer, int]:
         """Return an answer, and the number of events with a piece of a call's arguments."""
-        if self._left() <= 0:
-            raise _Unfit
+        if self._seconds_left() <= 0:
+            raise _OutOfTime
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -194,8 +193,8 @@ class Prober:
     async def _row(self, name: str, check: Callable[[], Awaitable[tuple[Outcome, str]]]) -> Row:
         """Return the result of a check; what a server refuses or garbles is a result as well."""
         try:
-            outcome, detail = await asyncio.wait_for(check(), max(self._left(), 0.01))
-        except (_Unfit, asyncio.TimeoutError):
+            outcome, detail = await asyncio.wait_for(check(), max(self._seconds_left(), 0.01))
+        except (_OutOfTime, asyncio.TimeoutError):
             return Row(name, "not asked", "out of time")
         except RefusedError as refusal:
             return Row(name, "refused", self._wire.shown(f"{refusal.status}: {refusal.reason}")[:160])
@@ -218,7 +217,7 @@ class Prober:
         yield "max_tokens inside a call", self._cut_call
         yield "schema of a tool", lambda: self._tool_schema("required")
         yield "strict tool under auto", lambda: self._tool_schema("auto")
-        yield "tools and response_format", self._both
+        yield "tools and response_format", self._tools_and_json
         for keyword in _KEYWORDS:
             yield f"json_schema: {keyword}", lambda keyword=keyword: self._keyword(keyword)  # type: ignore[misc]
         if self._kind == "vllm":
@@ -280,8 +279,8 @@ class Prober:
         try:
             value = json.loads(call.arguments or "{}")
         except ValueError:
-            cut = answer.used_up() is not False
-            return ("unclear" if cut else "mangled"), f"the arguments are no JSON: {call.arguments[:60]!r}"
+            may_be_cut = answer.used_up() is not False
+            return ("unclear" if may_be_cut else "mangled"), f"the arguments are no JSON: {call.arguments[:60]!r}"
         if not call.id or not call.name or not isinstance(value, dict):
             return "mangled", "a call without id, name or object"
         return "works", f"arguments in {pieces} pieces" if pieces > 1 else "in one piece"
@@ -313,17 +312,17 @@ class Prober:
             detail = f"strict tool calling is off (docs/servers.md, Strict tools of vLLM): {detail}"
         return outcome, detail
 
-    async def _both(self) -> tuple[Outcome, str]:
+    async def _tools_and_json(self) -> tuple[Outcome, str]:
         """Ask for a call, with an answer of JSON as the alternative."""
         schema = _object("n", {"type": "integer"})
         fields: dict[str, Any] = {"tools": [_WEATHER], **_json_schema(schema)}
         answer, _ = await self._ask("What is the weather in Oslo? Use the tool.", **fields)
         if answer.calls:
             return "works", "a call is possible"
-        text, _ = await self._ask("Say hello.", **fields)
-        if text.calls:
+        other, _ = await self._ask("Say hello.", **fields)
+        if other.calls:
             return "works", "a call is possible"
-        outcome, detail = self._judged(text.text, schema, text)
+        outcome, detail = self._judged(other.text, schema, other)
         return ("ignored", detail) if outcome == "ignored" else ("unclear", "the answer is JSON; no call was seen")
 
     async def _keyword(self, keyword: str) -> tuple[Outcome, str]:
@@ -339,17 +338,17 @@ class Prober:
         return self._judged(answer.text, schema, answer)
 
     def _judged(self, text: str, schema: Any, answer: Answer) -> tuple[Outcome, str]:
-        """Return whether a text is valid under the schema that was asked for, and what is wrong."""
+        """Return the outcome for a text of an answer that should be JSON of a schema, and what is wrong with it."""
         try:
             value = json.loads(text)
         except ValueError:
-            if answer.used_up() is not False:
+            if answer.used_up() is not False:  # it is cut, or may be
                 return "unclear", "the answer was cut"
             return "ignored", f"no JSON: {text[:60]!r}"
         wrong = next(iter(Validator(schema, formats=True).violations(value)), None)
         return ("ignored", wrong) if wrong else ("works", text[:60])
 
-    def _of_all(self) -> list[Row]:
+    def _rows_of_all_answers(self) -> list[Row]:
         """Return what all answers show together: marks of calls and reasoning in texts, and missing counts."""
         if not self._seen:
             return []
@@ -362,22 +361,22 @@ class Prober:
         usage: tuple[Outcome, str] = ("works", "") if all(self._counts) else ("mangled", "answers without token counts")
         return [Row("reasoning and calls are parsed", *parsed), Row("usage", *usage)]
 
-    # -- through us --------------------------------------------------------------------------------------------
+    # -- through this library ----------------------------------------------------------------------------------
 
-    async def _through_us(self, row: Row, kind: str) -> Row:
+    async def _compared(self, row: Row) -> Row:
         """Return a row with the result of the same request by this library, if the server did not do as asked."""
         if row.outcome not in ("ignored", "mangled", "refused"):
             return row
         request = _request(row.check)
-        if request is None or self._left() <= 0:
+        if request is None or self._seconds_left() <= 0:
             return row
         prompt, options = request
 
         def ask() -> str:
             """Return what the same request gives by this library; it blocks."""
             headers = {name: value for name, value in self.headers.items() if name.lower() == "authorization"}
-            timeout = max(self._left(), 1.0)
-            address = f"{kind}:{self.model}@{self.url}"
+            timeout = max(self._seconds_left(), 1.0)
+            address = f"{self._kind}:{self.model}@{self.url}"
             model = load_model(address, headers=headers, timeout=timeout, transport=self.transport)
             try:
                 answer: Any = model.generate(prompt, **{"max_tokens": _TOKENS, **options})

@@ -83,9 +83,10 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _failed(error: BaseException) -> int:
-    """Say why no result was written, as far as that can be said, and return the exit code."""
-    if isinstance(error, BrokenPipeError):
+    """Say why no result was written, and return the exit code. A broken pipe is no error: its reader has enough."""
+    if isinstance(error, OSError):  # perhaps of standard output itself, which then can take nothing more
         _discard_output()
+    if isinstance(error, BrokenPipeError):
         return EXIT_BROKEN_PIPE
     if isinstance(error, OSError):
         where = error.filename or "input or output failed"
@@ -98,8 +99,6 @@ def _failed(error: BaseException) -> int:
             f"toolgrammar failed: {type(error).__name__}{': ' * bool(text)}{text}",
             "this is a fault of toolgrammar: report it with the traceback that `toolgrammar --debug COMMAND` shows",
         )
-    if isinstance(error, OSError):
-        _discard_output()
     return EXIT_FAILED
 
 
@@ -136,7 +135,7 @@ def _escaped(error: UnicodeError) -> tuple[str, int]:
 
 
 def _discard_output() -> None:
-    """Let nothing be written any more: the interpreter flushes the streams at its end, and would complain again."""
+    """Send standard output to the null device: the interpreter flushes it at its end, and would complain again."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file, as in tests

@@ -56,8 +56,9 @@ def repair(
     for edit in repaired.edits:
         line = written.count("\n", 0, edit.start) + 1
         column = edit.start - written.rfind("\n", 0, edit.start)
-        change = f"{edit.old!r} -> {edit.new!r}" if edit.old and edit.new else f"+ {edit.new!r}"
-        change = change if edit.new else f"- {edit.old!r}"
+        change = f"{edit.old!r} -> {edit.new!r}"
+        if not (edit.old and edit.new):
+            change = f"+ {edit.new!r}" if edit.new else f"- {edit.old!r}"
         made_up = ", invented" if edit.is_invented else ""
         notes.print(f"line {line}, column {column}: {change} ({edit.why}{made_up})", markup=False, highlight=False)
     if repaired.is_cut:

@@ -120,9 +120,10 @@ def report_of_tools(tools: ToolSet, seed: int = 0) -> tuple[list[Report], int]:
     from toolgrammar.tools import close_objects
     from toolgrammar.tools.tool_findings import SetFindings
 
-    found = SetFindings(tools)
+    of_set = SetFindings(tools)
     reports = [Report(Source(error.place.tool or "a tool", None), (error,)) for error in tools.skipped]
     for tool in tools:
         report = report_of(Source(tool.name, close_objects(tool.readable.parameters)), seed)
-        reports.append(replace(report, compared=tuple(each for each in found.found if each.place.tool == tool.name)))
-    return reports, found.left
+        compared = tuple(finding for finding in of_set.found if finding.place.tool == tool.name)
+        reports.append(replace(report, compared=compared))
+    return reports, of_set.left

@@ -38,10 +38,10 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
     grammar = source.grammar()
     grammar.check()
     draw = random.Random(seed)
-    text = "" if source.grammar_form is not None else json.dumps(source.document, default=str)
-    unsatisfiable = _unsatisfiable(source) if 0 < len(text) < MAX_SIZE else []
+    is_small = source.grammar_form is None and len(json.dumps(source.document, default=str)) < MAX_SIZE
+    unsatisfiable = _unsatisfiable(source) if is_small else []
     for _ in range(count):
-        for _ in range(ATTEMPTS if 0 < len(text) < MAX_SIZE else 0):
+        for _ in range(ATTEMPTS if is_small else 0):
             try:
                 fuller = Grammar.from_json_schema(
                     _fuller(source.document, draw, unsatisfiable), additional_properties=False

@@ -144,6 +144,18 @@ def serve(
     for model in loaded.values():
         if isinstance(model, LocalModel):
             Grammar.json().bind(model.vocabulary).matcher()  # prepared now, not while the first request waits
+    _shorten_pauses()
+    try:
+        with recording:
+            has_keys = bool(keys)
+            _run(app, host, port, grace, body_seconds, lambda address: _announce(address, [*loaded], has_keys, grace))
+    finally:
+        for model in loaded.values():
+            model.close()
+
+
+def _shorten_pauses() -> None:
+    """Shorten the times for which the interpreter stops all threads, for the rest of the process."""
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()
@@ -152,13 +164,6 @@ def serve(
     gc.set_threshold(10_000, 10, 100)
     # The event loop waits this long for each thread that reads a grammar or writes a mask.
     sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        with recording:
-            has_keys = bool(keys)
-            _run(app, host, port, grace, body_seconds, lambda address: _announce(address, [*loaded], has_keys, grace))
-    finally:
-        for model in loaded.values():
-            model.close()
 
 
 def _values_of(path: Path) -> dict[str, Any]:
@@ -231,12 +236,14 @@ def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: C
         """A server that tells its address once it listens."""
 
         async def startup(self, sockets: Any = None) -> None:
+            """Listen, and announce the address, with the port that the system has chosen."""
             await super().startup(sockets)
             if self.started:
                 bound = self.servers[0].sockets[0].getsockname()
                 announce(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
 
         def handle_exit(self, sig: int, frame: Any) -> None:
+            """End by a signal; abandon what still runs after the grace."""
             if not self.should_exit:
                 watch = threading.Timer(grace + _LAST_SECONDS, _abandon, (grace,))
                 watch.daemon = True

@@ -35,19 +35,26 @@ def bundled(schema: Any, read: Reader) -> Any:
     is_old = "/draft-0" in draft
     id_keyword, definitions = "id" if "/draft-04" in draft else "$id", "definitions" if is_old else "$defs"
     files: dict[str, Any] = {}
-    pending = [("", schema)]
+    pending = [("", schema)]  # names and contents; the loop adds the files that it finds
     for base, content in pending:
         for reference in _references(content):
-            name = normpath(join(dirname(base), unquote(reference.partition("#")[0])))
-            if reference[:1] in ("#", "/") or ":" in reference or name.startswith("..") or name in files:
-                continue
-            if isinstance(other := read(name), dict):
+            name = _file_of(reference, base)
+            if name is not None and name not in files and isinstance(other := read(name), dict):
                 files[name] = {**_extensible(other, is_old), id_keyword: name}
                 pending.append((name, other))
     if not files:
         return schema
     own = schema.get(definitions)
     return {**_extensible(schema, is_old), definitions: {**(own if isinstance(own, Mapping) else {}), **files}}
+
+
+def _file_of(reference: str, base: str) -> str | None:
+    """Return the file to which a reference in the file ``base`` refers: ``("../c.json#/x", "a/b.json") -> "c.json"``;
+    None: it is the same file, or outside of the folder."""
+    if reference[:1] in ("#", "/") or ":" in reference:
+        return None
+    name = normpath(join(dirname(base), unquote(reference.partition("#")[0])))
+    return None if name.startswith("..") else name
 
 
 def _extensible(schema: Any, is_old: bool) -> dict[str, Any]:

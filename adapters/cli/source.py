@@ -184,13 +184,19 @@ def _exists(path: Path) -> bool:
 
 
 def _read(name: str, text: str, suffix: str = "") -> Source:
-    """Return the schema or grammar of a text; ``name`` is for messages."""
+    """Return the schema or grammar of a text.
+
+    Args:
+        name: as messages name it.
+        text: the text.
+        suffix: the ending of its file; without one that tells, the text is a grammar if it has the first rule of one.
+    """
     if not text.strip():
         fail(f"{name} is empty", "a schema that allows every value is {}")
     if suffix in SYNTAXES:
-        return Source(name, None, text, {"syntax": SYNTAXES[suffix], "definition": text})
+        return Source(name, None, text, grammar_form={"syntax": SYNTAXES[suffix], "definition": text})
     if suffix not in _NO_GRAMMAR and _GRAMMAR.search(text):
-        return Source(name, None, text, text)
+        return Source(name, None, text, grammar_form=text)
     return _source(name, read_json(name, text, "check the text with a JSON editor"), text)
 
 
@@ -198,7 +204,7 @@ def _source(name: str, value: Any, text: str | None = None) -> Source:
     from toolgrammar.core.grammar import Grammar, is_grammar
 
     if isinstance(value, Grammar) or is_grammar(value):
-        return Source(name, None, text, value)
+        return Source(name, None, text, grammar_form=value)
     return Source(name, value, text)
 
 
@@ -300,13 +306,13 @@ def executed(path: Path) -> ModuleType:
 
 def text_of(schema: str, text: str | None, file: Path | None) -> str:
     """Return the text that a user names beside a schema; what cannot be read ends the command with one line."""
-    if text is None and file is None and schema != "-" and not sys.stdin.isatty():
+    if text is None and file is None and schema != "-" and not sys.stdin.isatty():  # a pipe
         text = sys.stdin.read().removesuffix("\n") or None
-    if (text is None) == (file is None):
-        fail(
-            "the text is missing" if text is None else "both a text and a file are given",
-            "give one: TEXT, -, or --file FILE",
-        )
+    hint = "give one: TEXT, -, or --file FILE"
+    if text is None and file is None:
+        fail("the text is missing", hint)
+    if text is not None and file is not None:
+        fail("both a text and a file are given", hint)
     if text == "-" and schema == "-":
         fail("schema and text cannot both come from standard input", "put the text into a file: --file FILE")
     if text is not None and text != "-":
