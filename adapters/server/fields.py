@@ -178,6 +178,7 @@ class Fields:
         for name in form.needed:
             if name not in given:
                 raise self._missing(name)
+        # A schema in an unknown field is then the one that is meant.
         self._lacks_schema = form.schema is not None and _lacks_schema(values.get(form.schema))
         for name in unknown:
             self._check_unknown(name, given[name], form, [*form.rows, *keys])

@@ -192,10 +192,10 @@ def function_tool(
     parameters: Any = None,
     deferred: bool = False,
 ) -> dict[str, Any]:
-    """Return a tool of its ``name``, ``description`` and ``strict`` (it always is, here), and the field of its schema.
+    """Return a function as a tool of chat completions. Its ``strict`` is not read: every tool is strict here.
 
     Args:
-        function: the fields.
+        function: its fields: ``name``, ``description``, and the schema.
         name: the name that the model knows, if it is not that in the fields.
         schema: name of the field that has the schema of the arguments.
         parameters: the schema, if it is not in that field.
