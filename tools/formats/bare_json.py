@@ -100,9 +100,7 @@ class BareJsonParser:
             if isinstance(event, ReasoningDelta):
                 self._passed += len(event.text)
             read += self._give_back()
-            if isinstance(event, CallEnd):
-                event = replace(event, index=event.index + self._calls)
-            elif isinstance(event, (CallStart, ArgumentsDelta)):
+            if isinstance(event, (CallStart, ArgumentsDelta, CallEnd)):
                 self._is_off = True
                 event = replace(event, index=event.index + self._calls)
             read.append(event)
@@ -260,7 +258,9 @@ def _opening(held: str, *, fenced: bool) -> int | None:
     end = held.find('"', at + 1)
     if held[at] != '"' or (end < 0 and len(held) - at > _MAX_KEY):
         return -1
-    return None if end < 0 else start if held[at + 1 : end] in _KEYS else -1
+    if end < 0:
+        return None
+    return start if held[at + 1 : end] in _KEYS else -1
 
 
 def _behind_space(text: str, at: int) -> int:

@@ -186,7 +186,7 @@ class TurnSpec:
             return marked_json(self.response_schema, whitespace=self.whitespace)
         answer = Grammar.from_json_schema(self.response_schema, whitespace=self.whitespace, plain_integers=True)
         try:
-            answer.check()  # beside calls, the whole turn would not show it
+            answer.check()  # the grammar of a turn that may have calls, too, would not show that there is no answer
         except UnsatisfiableSchemaError as error:
             raise UnsatisfiableSchemaError(
                 f"the answer (response_schema) can never be written: {error.message}",

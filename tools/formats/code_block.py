@@ -68,9 +68,8 @@ class CodeBlock(TemplateFormat):
         """
         ((argument, schema),) = tool.parameters["properties"].items()
         grammar = schema.get(GRAMMAR)
-        if (
-            tool.parameters.get("not") == {}
-        ):  # so `program_tool` marks a conversation in which no function can be called
+        # So `program_tool` says that a conversation has no id for any function.
+        if tool.parameters.get("not") == {}:
             raise UnsatisfiableSchemaError(
                 "every function needs an id, and there is none", hint="give a conversation with one"
             )

@@ -42,7 +42,7 @@ def _terse(schema: Any, name: str = "") -> Any:
         if _is_idle(key, value, name):
             continue
         if key in KEYWORDS.schema_maps and isinstance(value, Mapping):
-            terse[key] = {name: _terse(inner, name) for name, inner in value.items()}
+            terse[key] = {inner: _terse(sub, inner) for inner, sub in value.items()}
         elif key in KEYWORDS.schema_lists and isinstance(value, list):
             terse[key] = [_terse(inner) for inner in value]
         else:

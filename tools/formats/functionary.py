@@ -68,11 +68,11 @@ class RecipientsParser(TemplateParser):
             return False
         if buffer.startswith(ALL):
             buffer.skip(len(ALL))
-            self._state = self._plain if self._syntax.anchored else self._text
+            self._state = self._prose()
         elif buffer.match(self._head):
             self._call_text = []
             self._state = self._read_head
         else:
             buffer.unread(begun)
-            self._state = self._plain if self._syntax.anchored else self._text
+            self._state = self._prose()
         return True

@@ -186,6 +186,7 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         return
     head, tail = one[: call_of_one.name], one[call_of_one.arguments_end :]
     middle = one[call_of_one.name_end : call_of_one.arguments]
+    # ... "name": "NAME", "arguments": {ARGUMENTS} ...}
     in_object = "{" in head and re.match(r'"[^{}]*:\s*$', middle) is not None and tail.lstrip().startswith("}")
     name = "$name"
     if in_object:  # the quotes around the name belong to it
@@ -292,6 +293,7 @@ def with_markup(
         return wire
     if isinstance(wire, PythonicCalls):  # a call begins with its name
         return replace(_with_trigger(wire), skips=tuple(dict.fromkeys(wire.around)), names=DOTTED)
+    # A call begins with what stands before its object, or before its name or id.
     opener = call.partition("{" if "$quoted" in call else "$")[0].strip()
     wire = replace(_with_trigger(wire), skips=tuple(dict.fromkeys(wire.around)), openers=(opener,) if opener else ())
     if "$quoted" in call:  # name and arguments are members of one object
@@ -299,7 +301,7 @@ def with_markup(
         arguments = re.search(r'"(\w+)":\s*\$args', call)
         keys = dict.fromkeys((*([arguments[1]] if arguments else []), "arguments", "parameters"))
         return replace(wire, name_key=key[1] if key else "name", argument_keys=tuple(keys))
-    middle = "$" + call.partition("$args")[0].partition("$")[2]
+    middle = "$" + call.partition("$args")[0].partition("$")[2]  # from the opener to the arguments
     head = _pattern(middle.rstrip() if isinstance(wire, XmlCalls) else middle)
     return replace(wire, head=head, call_id="$id" if "$id" in call else "")
 
@@ -367,6 +369,7 @@ def _xml(base: XmlCalls, turns: dict[str, str]) -> Iterator[TemplateFormat]:
     limit = min(len(first), len(join))
     common = next((size for size in range(limit, -1, -1) if first.endswith(join[len(join) - size :])), 0)
     sizes = [size for size in range(common, 0, -1) if join[len(join) - size] in "<[] \n"]
+    # A tag or a bracket begins the markup rather than white space.
     for size in sorted(sizes, key=lambda size: join[len(join) - size].isspace()):
         before, rest = join[len(join) - size :], join[: len(join) - size]
         for after in dict.fromkeys((rest, rest.rstrip())):

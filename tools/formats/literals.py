@@ -71,12 +71,12 @@ class LiteralScanner:
     def __init__(self, literals: Literals, until: str) -> None:
         self.done = False
         self.problem: str | None = None
-        self._escapes = dict(literals.quotes)
+        self._escapes = dict(literals.quotes)  # by quote: a backslash escapes inside
         self._marks = marker_search((*self._escapes, *"[](){}", *until))
-        self._plain = _PLAIN_BARE if literals.bare_keys else _PLAIN
+        self._plain = _PLAIN_BARE if literals.bare_keys else _PLAIN  # what may stand between the marks
         self._until = until
-        self._depth = 0
-        self._quote = ""
+        self._depth = 0  # the number of open brackets
+        self._quote = ""  # around the string that is read; empty: none is
 
     def push(self, text: str, position: int) -> int:
         """Read on from a position; return the position where reading stopped.

@@ -226,7 +226,7 @@ def _spellings() -> tuple[Spelling, ...]:
         OfFormat(json_tag, "<function=", is_json=True, closing=r">\{"),
         OfFormat(tags, "<function=", closing=r">\n<parameter=", empty=r">\n</function>"),
         OfFormat(listed, "[", closing=r"\(", keyed=True),
-        OfFormat(lines, "", "[", closing=r"\(", keyed=True),
+        OfFormat(lines, "", added="[", closing=r"\(", keyed=True),
     )
 
 

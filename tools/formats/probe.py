@@ -194,6 +194,7 @@ def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
         call: the turn of the same call without reasoning.
     """
     before, said, rest = turn.removeprefix(prompt).partition("Thinking so.")
+    # What stands between the reasoning and the first tag of the call.
     after = rest.partition(call.split(">")[0] + ">")[0] if call.strip() in rest else ""
     end = re.match(r"\s*(<[^<>]+>|\[[A-Z_/]+\])", after)
     if not said or not before.strip() or end is None or not turn.startswith(prompt):

@@ -32,9 +32,7 @@ class MarkerSearch:
     """
 
     def __init__(self, marks: Iterable[str]) -> None:
-        self.longest = 0
         longest_first = sorted(set(marks), key=len, reverse=True)
-        self.longest = max(map(len, longest_first), default=0)
         whole = "|".join(map(re.escape, longest_first)) or r"(?!)"  # without marks, nothing matches
         begun = [f"(?:{_beginnings(mark)})" for mark in longest_first if len(mark) > 1]
         self._whole = re.compile(whole)
@@ -43,8 +41,8 @@ class MarkerSearch:
     def search(self, text: str, position: int, *, final: bool) -> tuple[int, str]:
         """Return the position of the first mark, and the mark.
 
-        Where no whole mark is found, it is empty, and the position is that of text which may begin one: the end of the
-        text if ``final``.
+        Without one, the mark is empty, and the position is where the rest of the text may be the beginning of one, or
+        the end of the text; if ``final``, always that end.
         """
         match = (self._whole if final else self._whole_or_begun).search(text, position)
         if match is None:

@@ -60,6 +60,7 @@ def parameters_of(source: Any, name: str) -> Any:
     if not inspect.isclass(source):
         return source
     tool = tool_from_class(source)
+    # The callables of live values get names by which the tool that is made of the schema finds them, too.
     schema = dict(LiveSchema(tool.parameters).with_sources(tool.values))
     schema.pop("title", None)
     schema.pop("description", None)

@@ -285,7 +285,7 @@ def _arguments_model(
     for index, (key, parameter) in enumerate(parameters.items()):
         default = ... if parameter.default is parameter.empty else parameter.default
         if default is _ABSENT:
-            absent: Any = Field(default_factory=lambda: None)
+            absent: Any = Field(default_factory=lambda: None)  # the schema shows no default
             info, annotation = absent, parameter.annotation
         elif isinstance(default, FieldInfo):  # def f(x: int = Field(3, description="..."))
             info, annotation = default, parameter.annotation

@@ -114,9 +114,9 @@ def recognise(source: Any) -> list[Tool] | None:
     known = _KNOWN.get(key)
     if known is not None:
         return [_as_read(fields) for fields in marshal.loads(known)]
-    warned = _WARNED[-1]
+    last_warning = _WARNED[-1]
     found = tools_from_dict(source)
-    if warned is _WARNED[-1]:  # a warning comes each time
+    if last_warning is _WARNED[-1]:  # a dict that causes warnings is read each time, so that they come each time
         with suppress(ValueError):
             fields = [vars(tool) for tool in found]
             data = marshal.dumps(fields, 2)
@@ -177,7 +177,8 @@ def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
             place=Place(tool=kind if name is None else name),
         )
     title = source.get("title")
-    if name is not None and not ("properties" in source and isinstance(title, str) and not schema_keys):
+    is_titled_schema = "properties" in source and isinstance(title, str) and not schema_keys
+    if name is not None and not is_titled_schema:
         return [_named(source, name, schema_keys)]
     if isinstance(title, str) and _looks_like_schema(source):
         body = {key: value for key, value in source.items() if key not in ("title", "description")}
@@ -360,6 +361,7 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
 
 def _warn_of_keywords(tool: Tool) -> None:
     """Warn of keywords and formats that are probably misspelt, and log the others that constrain nothing."""
+    # A format of no known name is the user's own, unless it resembles a known one.
     found = [each for each in islice(unread(tool.parameters), MAX_UNREAD) if each.code != "unread_format" or each.hint]
     if found:
         places = [f"{each.place.pointer}{to_pointer((each.place.keyword or '',))}" for each in found]
@@ -440,7 +442,7 @@ def _holds_parameters(name: object, value: Any) -> bool:
         or not isinstance(value, Mapping)
     ):
         return False
-    return isinstance(name, str) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
+    return isinstance(name, str) and bool(value) and all(_is_parameter(key, entry) for key, entry in value.items())
 
 
 def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from toolgrammar.core.errors import LimitError, SchemaError
 
@@ -22,6 +23,13 @@ MAX_TYPES = 50_000
 MAX_TYPE_ALTERNATIVES = 256
 NO_VALUES = "the intersection has no JSON values"
 _WRITE_OUT = "write the result out"
+
+
+class _Member(NamedTuple):
+    """A type of an intersection."""
+
+    type: ts.Type
+    head: ts.Type  # what it is without names and comments
 
 
 class TypeAlgebra:
@@ -255,21 +263,20 @@ class TypeAlgebra:
 
     def _joined(self, types: list[ts.Type], at: ts.At) -> ts.Type:
         """Return the intersection of types that are not unions."""
-        # Each type with its head: what it is without names and comments.
-        kept = [(one, self.bare(one, at)) for one in dict.fromkeys(types)]
-        if any(head == ts.ANY for _, head in kept):
+        members = [_Member(each, self.bare(each, at)) for each in dict.fromkeys(types)]
+        if any(member.head == ts.ANY for member in members):
             return ts.ANY
-        kept = [(one, head) for one, head in kept if head != ts.UNKNOWN]
-        empty_objects = [head for _, head in kept if head in (ts.OBJECT, ts.Object())]
-        if empty_objects and not all(_is_object(head) for _, head in kept):
+        members = [member for member in members if member.head != ts.UNKNOWN]
+        empty_objects = [member.head for member in members if member.head in (ts.OBJECT, ts.Object())]
+        if empty_objects and not all(_is_object(member.head) for member in members):
             # `string & {}` keeps an editor from folding a union of literals into string; it means string.
-            kept = [(one, head) for one, head in kept if head not in empty_objects]
+            members = [member for member in members if member.head not in empty_objects]
             nothings = (ts.NULL, ts.UNDEFINED, ts.VOID)
-            if any(head in nothings or (ts.OBJECT in empty_objects and _is_scalar(head)) for _, head in kept):
+            if any(each.head in nothings or (ts.OBJECT in empty_objects and _is_scalar(each.head)) for each in members):
                 return ts.NEVER
-        if len(kept) < 2:
-            return kept[0][0] if kept else ts.UNKNOWN
-        heads = [head for _, head in kept]
+        if len(members) < 2:
+            return members[0].type if members else ts.UNKNOWN
+        heads = [member.head for member in members]
         for head in heads:
             if isinstance(head, ts.Refused):
                 return ts.unknown(head.reason, head.hint, head.at)
@@ -277,23 +284,26 @@ class TypeAlgebra:
                 where = head.scope.at(head.node)
                 return ts.unknown("a function is not a JSON value", "leave it out, or give its result's type", where)
         if all(map(_is_object, heads)):
-            return self.both_objects([self.object(one, at) for one, _ in kept])
+            return self.both_objects([self.object(member.type, at) for member in members])
         if not all(map(_is_scalar, heads)) and not all(isinstance(head, (ts.Array, ts.Tuple)) for head in heads):
             # In TypeScript such a type marks ("brands") a value; JSON has none.
             return ts.unknown(NO_VALUES, "leave out the part that only marks the type", at)
-        # Of a type and a part of it, the intersection is the part; the tags of a comment on the whole would be lost.
-        left = list(kept)
-        for first, second in itertools.permutations(kept, 2):
-            if first in left and second in left:
-                (_, head), (whole, other) = first, second
-                if _is_scalar(head) and not (_is_part(head, other) or _is_part(other, head)):
+        return self._common_part(members, at)
+
+    def _common_part(self, members: list[_Member], at: ts.At) -> ts.Type:
+        """Return the intersection of scalars, or of arrays: of a type and a part of it (``string``, ``"a"``) the part,
+        unless the tags of a comment on the whole would be lost."""
+        left = list(members)
+        for part, whole in itertools.permutations(members, 2):
+            if part in left and whole in left:
+                is_part = _is_part(part.head, whole.head)
+                if _is_scalar(part.head) and not (is_part or _is_part(whole.head, part.head)):
                     return ts.NEVER
-                if _is_part(head, other) and not self._is_constrained(whole):
-                    left.remove(second)
+                if is_part and not self._is_constrained(whole.type):
+                    left.remove(whole)
         if len(left) > 1:
             return ts.unknown("this intersection is not evaluated here", _WRITE_OUT, at)
-        ((type_, _),) = left
-        return type_
+        return left[0].type
 
     def _is_constrained(self, type_: ts.Type) -> bool:
         """Return True if a comment constrains the values of a type."""
@@ -317,6 +327,7 @@ class TypeAlgebra:
                     indexed = None if shape.get(name) else shape.index
                     if indexed is not None and indexed.type != one.type and one.at is not None:
                         properties[name] = replace(one, type=ts.Both((one.type, indexed.type), one.at))
+            # Two index signatures become one, of both types.
             index, known = other.index or whole.index, whole.index
             if index is not None and known is not None and known.type != index.type and index.at is not None:
                 index = replace(index, type=ts.Both((known.type, index.type), index.at))
@@ -349,7 +360,7 @@ def override(base: ts.Object, own: ts.Object) -> ts.Object:
 def _both(mine: ts.Property, theirs: ts.Property) -> ts.Property:
     """Return a property that two objects of an intersection have: it is of both types."""
     optional = mine.optional and theirs.optional
-    if mine.type == theirs.type or theirs.at is None:
+    if mine.type == theirs.type or theirs.at is None:  # (every property that a text declares has a place)
         first = mine if mine.doc is not None and (mine.doc.constrains or mine.doc.description) else theirs
         return replace(first, optional=optional)
     kinds = (ts.documented(mine.type, mine.doc, mine.at), ts.documented(theirs.type, theirs.doc, theirs.at))

@@ -45,7 +45,7 @@ class _Writer:
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
-        self._open: list[str] = []
+        self._open: list[str] = []  # the references around the type that is written; "" for a type without one
 
     def resolved(self, schema: Any) -> Any:
         """Return a schema with the definition of the tool that it refers to in place of the reference; what stands

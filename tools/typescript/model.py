@@ -30,7 +30,7 @@ class At:
 
 
 def _hashed_once(class_: type[_T]) -> type[_T]:
-    """Keep the hash of each instance: types share their parts, so `T` in `[T, T]` would be read once for each path."""
+    """Keep the hash of each instance: types share their parts, so `T` in `[T, T]` would be hashed twice."""
     fresh = class_.__hash__
 
     def kept(self: Any) -> int:

@@ -112,7 +112,7 @@ class Space:
         self.spaces: dict[str, Space] = {}
         self.links: dict[str, Link] = {}  # names that stand here for others
         self.exports: dict[str, Link] = {}  # names by which others are seen from outside
-        self.stars: list[Link] = []
+        self.stars: list[Link] = []  # export * from "x"
 
 
 Target = Declaration | Space | Missing
@@ -266,7 +266,7 @@ class Program:
             module = self.module(star.module or "", space)
             if module is None:
                 missing = Missing(star.module or "")
-            elif name != "default":
+            elif name != "default":  # which `export *` leaves out
                 target = self._exported(name, module, values=values, final=final, seen=seen)
                 if isinstance(target, Missing):
                     missing = target
@@ -299,12 +299,13 @@ class Program:
             return
         if kind == "import_statement":
             self._import(node, space)
-        elif kind == "import_alias":
+        elif kind == "import_alias":  # import A = B.C
             alias, target = parts(node)
             space.links[space.source.text(alias)] = Link(node, None, names_in(space.source, target))
         elif kind == "export_statement":
             self._export(node, statement, space)
         elif kind in ("ambient_declaration", "expression_statement", "statement_block"):
+            # `declare ...`, `namespace A { ... }` without `declare`, `declare global { ... }`
             inner = parts(node)
             if kind == "expression_statement" and (len(inner) != 1 or inner[0].type != "internal_module"):
                 self._ignore(node, space)
@@ -373,7 +374,7 @@ class Program:
         """Enter the names that an import binds."""
         text = space.source.text
         required = next((child for child in node.named_children if child.type == "import_require_clause"), None)
-        if required is not None:
+        if required is not None:  # import A = require("x")
             name, module = parts(required)
             space.links[text(name)] = Link(node, space.source.string(module))
             return
@@ -383,11 +384,11 @@ class Program:
             return
         module_name = space.source.string(source)
         for child in parts(clause):
-            if child.type == "identifier":
+            if child.type == "identifier":  # import A from "x"
                 space.links[text(child)] = Link(node, module_name, ("default",))
-            elif child.type == "namespace_import":
+            elif child.type == "namespace_import":  # import * as A from "x"
                 space.links[text(parts(child)[0])] = Link(node, module_name)
-            else:
+            else:  # import { A as B } from "x"
                 for specifier in parts(child):
                     name = child_of(specifier, "name")
                     alias = specifier.child_by_field_name("alias") or name
@@ -399,25 +400,26 @@ class Program:
         module = space.source.string(source) if source is not None else None
         clause = next((child for child in node.named_children if child.type == "export_clause"), None)
         star = next((child for child in node.named_children if child.type == "namespace_export"), None)
-        if clause is not None:
+        if clause is not None:  # export { A as B }, with `from "x"` or not
             for specifier in parts(clause):
                 local = child_of(specifier, "name")
                 alias = specifier.child_by_field_name("alias") or local
                 space.exports[self._specified(alias, space)] = Link(node, module, (self._specified(local, space),))
             return
-        if star is not None:
+        if star is not None:  # export * as A from "x"
             space.exports[self._specified(parts(star)[0], space)] = Link(node, module)
             return
-        if module is not None:
+        if module is not None:  # export * from "x"
             space.stars.append(Link(node, module))
             return
-        if has_word(node, "namespace"):  # export as namespace Name
+        if has_word(node, "namespace"):  # export as namespace A
             return
         default = has_word(node, "default")
         for child in parts(node):
             if child.type == "decorator":
                 continue
             if child.type in ("identifier", "member_expression") and (default or has_word(node, "=")):
+                # export default A; export = A.B
                 space.exports["default"] = Link(node, None, names_in(space.source, child))
                 continue
             self._statement(child, statement, space, exported=True)

@@ -99,7 +99,7 @@ class ObjectReader(TypeAlgebra):
                 call = ts.Function(member, scope, member.type == "construct_signature")
         return ts.Object(tuple(properties.values()), index, call)
 
-    def _hidden(self, node: Node, scope: ts.Scope) -> bool:
+    def _is_hidden(self, node: Node, scope: ts.Scope) -> bool:
         """Return True if a member is not part of the values: static, private, protected."""
         access = next((child for child in node.named_children if child.type == "accessibility_modifier"), None)
         return (
@@ -111,7 +111,7 @@ class ObjectReader(TypeAlgebra):
     def _property(self, node: Node, scope: ts.Scope) -> ts.Property | None:
         """Return a property; None for one that is not part of the values."""
         source = scope.source
-        if self._hidden(node, scope):
+        if self._is_hidden(node, scope):
             source.leave_out(node)
             return None
         name = property_name(child_of(node, "name"), source)
@@ -122,7 +122,7 @@ class ObjectReader(TypeAlgebra):
         type_ = self.later(only_child(annotation), scope)
         comment = source.comment_after(node)
         if comment is not None:
-            if comment.startswith("default:"):
+            if comment.startswith("default:"):  # as in Harmony's notation
                 doc.keywords.setdefault("default", jsdoc.json_or_text(comment[len("default:") :].strip()))
             else:
                 doc.description = "\n".join(part for part in (doc.description, comment) if part)
@@ -139,7 +139,7 @@ class ObjectReader(TypeAlgebra):
                     reason = "properties that a constructor's parameters declare are not read here"
                     raise source.refuse(parameter, reason, "declare them as fields of the class")
             return None
-        if self._hidden(node, scope) or name_node.type == "computed_property_name":
+        if self._is_hidden(node, scope) or name_node.type == "computed_property_name":
             return None
         method = ts.Property(
             property_name(name_node, source), ts.ANY, has_word(node, "?"), method=True, at=scope.at(node)

@@ -140,8 +140,8 @@ class _Printer:
             # Such references, to any place or with a base URI, hold only as long as the schema stays as it is.
             return {"$opaque": whole, **({"type": "object"} if whole.get("type") == "object" else {})}
         needed = {ref: sub for ref, sub in {**definitions, "#": body}.items() if ref in used}
-        renamed: dict[str, str] = {}
-        new: list[str] = []
+        renamed: dict[str, str] = {}  # the names of the references in this text
+        new: list[str] = []  # those whose definition, with all that it refers to, is in no earlier schema
         for reference, sub in needed.items():
             inner = _reachable(sub, needed)
             identity = json.dumps([reference, sub, {ref: needed[ref] for ref in sorted(inner)}], sort_keys=True)
@@ -194,7 +194,7 @@ class _Printer:
         if "$opaque" in schema:
             return _Printed("object" if "type" in schema else "unknown", frozenset({"type"}))
         reference = schema.get("$ref")
-        if isinstance(reference, str):
+        if isinstance(reference, str):  # a `type` beside it is said by `@schema`
             return _Printed(reference.removeprefix("#/$defs/"), frozenset({"$ref"}), forced=frozenset({"type"}))
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if (
@@ -228,10 +228,10 @@ class _Printer:
     def _union_of(self, schema: dict[str, Any], indent: str) -> _Printed | None:
         """Return the type of ``anyOf``, and of ``oneOf`` where reading it back gives the same."""
         key = next((key for key in ("anyOf", "oneOf") if key in schema), None)
-        if key is None or set(schema) & ({"type", "allOf", "anyOf", "oneOf"} - {key}):
+        if key is None or set(schema) & ({"type", "allOf", "anyOf", "oneOf"} - {key}):  # a type has no place for both
             return None
         members = schema[key]
-        if len(members) < 2 or any(member in members[:i] for i, member in enumerate(members)):
+        if len(members) < 2 or any(member in members[:i] for i, member in enumerate(members)):  # `A | A` is read as A
             return None
         tags: tuple[str, ...] = ()
         if key == "oneOf":

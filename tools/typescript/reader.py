@@ -303,10 +303,10 @@ class _Text:
                     continue
                 if label in properties:
                     raise self.source.wrong(parameter, f"the parameter {label!r} is declared twice", "rename it")
-                said = doc.parameters.pop(label, None)
+                tag = doc.parameters.pop(label, None)  # `@param`
                 trailing = self.source.comment_after(parameter)
-                for more in (said, jsdoc.Doc(description=trailing) if trailing is not None else None):
-                    schema = self.writer.documented(type_, schema, more, at)
+                for said in (tag, jsdoc.Doc(description=trailing) if trailing is not None else None):
+                    schema = self.writer.documented(type_, schema, said, at)
                 properties[label], types[label] = schema, type_
                 optional = parameter.type == "optional_parameter" or parameter.child_by_field_name("value") is not None
                 if not optional and not self.reader.may_be_undefined(type_):

@@ -63,7 +63,7 @@ class SchemaWriter:
             key = self._keys[named]
             declaration = named.declaration
             where = ts.At(declaration.space.source, declaration.node)
-            self.definitions[key] = True  # in case of a circle
+            self.definitions[key] = True  # until it is written
             self.definitions[key] = self._schema(self.reader.step(named), where)
             self._check_grounded(key, where)
         return made
@@ -107,7 +107,7 @@ class SchemaWriter:
             key = self._open[type_]
             if key is None:
                 key = self._open[type_] = self._free_name("T")
-                self.definitions[key] = True
+                self.definitions[key] = True  # until it is written
             return {"$ref": f"#/$defs/{key}"}
         self._open[type_] = None
         try:
@@ -259,7 +259,7 @@ class SchemaWriter:
                     f"@{keyword} constrains {about}s, and the type is {' or '.join(sorted(kinds)) or 'empty'}",
                     "put it before what it constrains, for example (/** @minLength 1 */ string)[]",
                 )
-            if keyword == "default" and kinds == {"string"} and not isinstance(value, str):
+            if keyword == "default" and kinds == {"string"} and not isinstance(value, str):  # `@default 3`: "3"
                 value = json.dumps(value)
             if about is not None and keyword in made and keyword != "additionalProperties":  # both hold
                 made["allOf"] = [*made.get("allOf", ()), {keyword: value}]
@@ -368,17 +368,28 @@ def union_schema(members: Iterable[Any]) -> dict[str, Any] | bool:
         return whole
     if any(part == {} or part is True for part in parts):
         return {}
-    null: dict[str, Any] = {"type": "null"}
-    if all(_is_literal(part) or part == null for part in parts) and any(_is_literal(part) for part in parts):
-        return literal_schema(_unique([v for part in parts for v in ([None] if part == null else _literals(part))]))
+    literals = [part for part in parts if _is_literal(part)]
+    if literals and all(_is_literal(part) or part == _NULL for part in parts):
+        return _joined_literals(parts)
     if all(set(part) == {"type"} for part in parts):
-        kinds = [k for part in parts for k in (part["type"] if isinstance(part["type"], list) else [part["type"]])]
-        return {"type": list(dict.fromkeys(kinds))}
-    if sum(_is_literal(part) for part in parts) > 1:
-        literals = literal_schema(_unique([value for part in parts if _is_literal(part) for value in _literals(part)]))
-        at = next(index for index, part in enumerate(parts) if _is_literal(part))
-        parts = [literals if i == at else part for i, part in enumerate(parts) if i == at or not _is_literal(part)]
+        names = [part["type"] if isinstance(part["type"], list) else [part["type"]] for part in parts]
+        return {"type": list(dict.fromkeys(itertools.chain(*names)))}
+    if len(literals) > 1:  # one member in the place of the first
+        first, *others = literals
+        joined = _joined_literals(literals)
+        parts = [joined if part is first else part for part in parts if not any(part is other for other in others)]
     return {"anyOf": parts}
+
+
+#: The schema of null.
+_NULL = {"type": "null"}
+
+
+def _joined_literals(parts: Sequence[Any]) -> dict[str, Any]:
+    """Return the union of schemas of literals, and of null, as one."""
+    return literal_schema(
+        _unique([value for part in parts for value in ([None] if part == _NULL else _literals(part))])
+    )
 
 
 def schema_of(schema: Any) -> Any:

@@ -154,21 +154,17 @@ class TypeReader(ObjectReader):
     def _scope(self, declaration: Declaration, arguments: tuple[ts.Type, ...], at: ts.At) -> ts.Scope:
         """Return the type parameters of a declaration, bound to their arguments."""
         own = declaration.space.source
-        given = [
-            child
-            for node in declaration.nodes[:1]
-            if (parameters := node.child_by_field_name("type_parameters")) is not None
-            for child in parameters.named_children
-            if child.type == "type_parameter"
-        ]
-        if len(arguments) > len(given):
+        listed = declaration.node.child_by_field_name("type_parameters")
+        children = listed.named_children if listed is not None else []
+        parameters = [child for child in children if child.type == "type_parameter"]
+        if len(arguments) > len(parameters):
             raise at.source.wrong(
                 at.node,
-                f"{declaration.name!r} takes {len(given)} type arguments, not {len(arguments)}",
+                f"{declaration.name!r} takes {len(parameters)} type arguments, not {len(arguments)}",
                 "remove items",
             )
         scope = ts.Scope(declaration.space)
-        for index, parameter in enumerate(given):
+        for index, parameter in enumerate(parameters):
             name = own.text(child_of(parameter, "name"))
             default = parameter.child_by_field_name("value")
             if index < len(arguments):

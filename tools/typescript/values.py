@@ -77,6 +77,7 @@ def constant(node: Node, scope: ts.Scope, *, fixed: bool = False) -> ts.Type:
     """
     source, at = scope.source, scope.at(node)
     if node.type in ("parenthesized_expression", "as_expression", "satisfies_expression"):
+        # `(x)`, `x as const` and `x satisfies T` are of the type of `x`; that of `x as T` is not evaluated.
         inner, *cast = parts(node)
         if not cast or has_word(node, "const", "satisfies"):
             return constant(inner, scope, fixed=fixed or has_word(node, "const"))

@@ -170,6 +170,7 @@ class NestedCallsParser(TemplateParser):
         is_marked = buffer.startswith(self._mark)
         is_no_tag = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0  # whole, and no match
         may_go_on = is_marked or buffer.may_begin((self._mark, *(() if self._open else (self._call_end,))))
+        # Where the text is cut inside of a call, `_unfinished` says so.
         if size and not self._is_cut and (self._final or is_no_tag or not may_go_on or size > MAX_HEAD):
             return self._give_up_elements("expected an argument or the end of the call", events)
         return self._unfinished(events)

@@ -94,7 +94,7 @@ def without_names(
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or schema.get("additionalProperties", False) is not False:
         return schema, ()
-    if not schema.keys() <= KEYWORDS.listing:
+    if not schema.keys() <= KEYWORDS.listing:  # other keywords may demand what would be left out
         return schema, ()
     required = schema.get("required", ())
     names = [name for name in properties if name not in required and not is_spelled(name)]
@@ -118,14 +118,14 @@ def _ends_in_texts(
 ) -> Iterator[UnsupportedSchemaError]:
     """Yield a report for each argument with a grammar (`GRAMMAR`) of which texts are lost, because they contain what
     ends a raw text."""
-    raw_end: Callable[[Any], int] | None = None  # None: each of `ends` ends a raw text wherever it stands
+    # A text is lost if it contains all of `ends`: one that may stand in a block must contain the end of that, too.
+    ended: Callable[[Any], int] | None = None  # the term of the texts that contain the first end; None: anywhere
     follows = ""
     if isinstance(arguments, NestedTags):
         ends = ["".join(text for text, _ in arguments.mark)]
     elif arguments is not None and arguments.raw_end is not None:
         block_end = "" if arguments.block is None else "".join(text for text, _ in arguments.block[1])
-        ends = [block_end] if block_end else []
-        raw_end, ends = arguments.ended, [arguments.raw_end, *ends]
+        ended, ends = arguments.ended, [arguments.raw_end, *([block_end] if block_end else [])]
         if arguments.raw_follows:
             follows = " before another argument or the end of the call"
     else:
@@ -134,7 +134,7 @@ def _ends_in_texts(
     for name, value in properties.items() if isinstance(properties, Mapping) else ():
         if not (isinstance(value, Mapping) and GRAMMAR in value):
             continue
-        if not string_grammar(value[GRAMMAR]).has_text_with(ends if raw_end is None else ends[1:], raw_end):
+        if not string_grammar(value[GRAMMAR]).has_text_with(ends if ended is None else ends[1:], ended):
             continue
         yield UnsupportedSchemaError(
             f"a raw text cannot contain {ends[-1]!r}{follows}, which ends it",

@@ -512,6 +512,7 @@ class TemplateFormat(WireFormat):
             head_templates=self._head_templates(openers) if self.head else (),
             afterwards=self.afterwards,
             name_key=self.name_key,
+            # The key that the template has comes first.
             argument_keys=tuple(sorted(self.argument_keys, key=lambda key: f'"{key}"' not in self.call)),
             call_id=self.call_id,
             id_key=self._id_key,

@@ -144,7 +144,7 @@ class TemplateParser(StreamParser):
                 buffer.unread(mark[: len(mark) - len(stripped)])  # `_drop` takes the whole mark
                 return self._drop(mark)
         if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
-            if buffer.startswith(self._bare):  # perhaps an answer: keep the text, to read it again
+            if buffer.startswith(self._bare):  # perhaps an answer: keep the text with its white space, to read it again
                 self._give_back_space()
                 buffer.keep()
                 buffer.take_space()
@@ -167,6 +167,7 @@ class TemplateParser(StreamParser):
             return self._state(events)
         goes_on = self._state(undecided)
         is_call = self._is_call(undecided)
+        # A state of text has seen that it is none; and the end of the text, that nothing more comes.
         may_become_call = self._state not in (self._start, self._plain, self._text) and (goes_on or not self._final)
         if is_call is None and may_become_call:
             return goes_on
@@ -225,7 +226,7 @@ class TemplateParser(StreamParser):
             return True
         thinking = self._syntax.thinking
         if mark and not self._syntax.whole_text and thinking is not None and mark == thinking.after:
-            self._state = self._start  # the next message of the turn
+            self._state = self._start  # behind reasoning, the next message of the turn begins
         return self._drop(mark) if mark else False
 
     def _text(self, events: list[Event]) -> bool:

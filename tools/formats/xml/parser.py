@@ -210,7 +210,7 @@ class XmlCallsParser(TemplateParser):
     # -- forgotten end tags ------------------------------------------------------------------------------------
 
     def _end_without_tag(self, events: list[Event]) -> bool:
-        """End the last value of a text at the end of its call; without one, the call is malformed."""
+        """End the last value, which has no end tag, at the markup that ends its call; without that, it is malformed."""
         text = "".join(self._value.pieces)
         ends = [at for mark in self._call_ends if (at := text.find(mark)) >= 0]
         if not ends:
@@ -242,8 +242,9 @@ class XmlCallsParser(TemplateParser):
                 self._note_leniency("missing_end_tag", at=doubt.place + end, new=self._end)
             # The pieces of the arguments are "{" and one for each; those from the first doubt on are not sent yet.
             sent = len(self._arguments) - len(late)
-            self._arguments[sent:], late = [], []
+            del self._arguments[sent:]
             self._values = dict(list(self._values.items())[: sent - 1])
+            late = []
             for key, value in divided.items():
                 if key not in self._values:
                     self._add_argument(key, value, dump_json(value), late)
@@ -267,8 +268,9 @@ class XmlCallsParser(TemplateParser):
             for match in (*self._inside(key, texts[key]), None):
                 end = len(texts[key]) if match is None else match.start()
                 written = texts[key][start:end]
+                if match is not None:
+                    written = written.rstrip(SPACE)
                 reader = self._reader_of(name)
-                written = written if match is None else written.rstrip(SPACE)
                 reader.push(written)
                 divided.setdefault(name, reader.read(written))
                 if match is not None:
@@ -342,6 +344,7 @@ class ValueReader:
                 return
             self._has_blocks = True
         at = 0
+        # Inside a block its end mark (1) is looked for, outside the mark that begins one (0).
         while (found := text.find(mark := block[self._in_block], at)) >= 0:
             at = found + len(mark)
             self._in_block = not self._in_block
