@@ -100,17 +100,21 @@ class Copied:
         return with_keyword(handler(core_schema), COPIED, {"source": self.source, "unit": self.unit})
 
     def index_in(self, value: Any, text: str) -> int | None:
-        """Return the first index at which a text has a string as a copy of whole units, or a number in digits; None: it
-        has none."""
+        """Return the first index at which a value is copied from a text; None if it is not.
+
+        A number is copied in digits, a string in whole units: of ``"to Oslo"``, the words ``"Oslo"`` at 3, and
+        ``"Os"`` nowhere.
+        """
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return next((at for at, number in numbers_in(text) if number == value), None)
-        is_stripped = self.unit == "chars" or value == value.strip("\n" if self.unit == "lines" else None)
-        if not value or not is_stripped:
+        blank = {"words": None, "lines": "\n", "chars": ""}[self.unit]  # what a copy has not at its ends
+        if not value or value != value.strip(blank):
             return None
-        ends = {0, *accumulate(map(len, () if self.unit == "chars" else _chunks(text, self.unit)))}
         at = text.find(value)
-        while at >= 0 and not (self.unit == "chars" or (at in ends and at + len(value) in ends)):
-            at = text.find(value, at + 1)
+        if self.unit != "chars":
+            edges = {0, *accumulate(map(len, _chunks(text, self.unit)))}  # the indices at which units begin and end
+            while at >= 0 and not {at, at + len(value)} <= edges:
+                at = text.find(value, at + 1)
         return None if at < 0 else at
 
     def find(self, text: str, messages: Sequence[Message]) -> list[tuple[int, int]]:
@@ -149,10 +153,10 @@ def of_conversation(schema: Any, messages: Sequence[Message], *, once: str | Non
         schema = {**schema, "allOf": [*schema.get("allOf", ()), {"not": {"enum": made}}]}
     if not needs_conversation(schema):
         return schema
-    # A tool with a malformed keyword must come as far as that check, whatever the conversation lacks; a plain False
-    # would say that it is not offered.
+    # False says that a tool is not offered. One with a malformed keyword must come as far as the check of keywords,
+    # whatever the conversation lacks.
     is_malformed = any(wrong_mark(*mark) for part in KEYWORDS.every_schema(schema) for mark in _marks(part))
-    nothing: Any = {"not": {}} if is_malformed else False
+    no_value: Any = {"not": {}} if is_malformed else False
 
     def bound(inner: dict[str, Any]) -> Any:
         """Replace ``x-seen`` and ``x-copied`` in one subschema by the values or texts of the conversation; False: there
@@ -160,20 +164,20 @@ def of_conversation(schema: Any, messages: Sequence[Message], *, once: str | Non
         if not _marks(inner) or any(wrong_mark(*mark) for mark in _marks(inner)):
             return inner
         others = {key: value for key, value in inner.items() if key not in (SEEN, COPIED)}
-        parts: list[Any] = []
+        conditions: list[Any] = []  # what a value must also satisfy
         if SEEN in inner:
             values = of_type(_seen(messages, inner[SEEN]), others.get("type"))
             if values and "enum" not in others:
                 others["enum"] = values
             else:
-                parts.append({"enum": values} if values else False)
+                conditions.append({"enum": values} if values else False)
         if COPIED in inner:
-            parts.append(_copied(messages, inner[COPIED]))
-        if False in parts:
-            return nothing
-        if not parts:
+            conditions.append(_copied(messages, inner[COPIED]))
+        if False in conditions:
+            return no_value
+        if not conditions:
             return others
-        return {**others, "allOf": [*others.get("allOf", ()), *parts]}
+        return {**others, "allOf": [*others.get("allOf", ()), *conditions]}
 
     return KEYWORDS.map_schemas(schema, bound)
 
@@ -187,16 +191,19 @@ def _seen(messages: Sequence[Message], mark: Any) -> list[Any]:
 
 
 def _copied(messages: Sequence[Message], mark: Any) -> Any:
-    """Return the schema of the copies from a conversation for a well-formed ``x-copied``; False: there are none."""
+    """Return the schema of the copies from a conversation for a well-formed ``x-copied`` (``mark``); False: there are
+    none. With ``"numbers": true``, the numbers in the texts are copies too."""
     mark = {"source": mark} if isinstance(mark, str) else mark
     texts = copied_texts(messages, mark["source"], mark)
     copies = _copies(texts, mark.get("unit", "words"))
     found = chain.from_iterable(map(numbers_in, texts)) if mark.get("numbers") is True else ()
+    # Each once, by its type too, because 1 == 1.0.
     numbers = list({(type(number), number): number for _, number in islice(found, MAX_SEEN)}.values())
     return {"anyOf": [*([copies] if copies else ()), {"enum": numbers}]} if numbers else copies
 
 
 def _marks(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return ``x-seen`` and ``x-copied`` of one schema, with their values."""
     return [(keyword, schema[keyword]) for keyword in (SEEN, COPIED) if keyword in schema]
 
 
@@ -216,26 +223,27 @@ def require_formed(schema: Any, tool: str | None = None) -> None:
         for keyword, value in part.items() if isinstance(part, Mapping) else ():
             wrong = wrong_mark(keyword, value) if keyword in (SEEN, COPIED) else None
             if wrong is not None:
-                raise InvalidSchemaError(wrong[0], hint=wrong[1], place=Place(pointer, keyword, tool))
+                message, hint = wrong
+                raise InvalidSchemaError(message, hint=hint, place=Place(pointer, keyword, tool))
             if keyword in KEYWORDS:
                 waiting += [
                     (inner, pointer + to_pointer((keyword, *to))) for to, inner in KEYWORDS.subschemas(keyword, value)
                 ]
 
 
-def copied_texts(messages: Sequence[Message], source: str, of: Mapping[str, Any] = _NO_FIELDS) -> list[str]:
+def copied_texts(messages: Sequence[Message], source: str, fields: Mapping[str, Any] = _NO_FIELDS) -> list[str]:
     """Return the texts that may be copied, the latest first, each once. A lone surrogate ends a text, since no copy has
     one.
 
     Args:
         messages: the conversation.
         source: whose texts.
-        of: ``field``, ``tool`` and ``without`` of fields of results, as of `fields_of_results`; without them, texts of
-            whole messages.
+        fields: ``field``, ``tool`` and ``without`` of fields of results, as of `fields_of_results`; without them, texts
+            of whole messages.
     """
     texts: dict[str, None] = {}
-    left = MAX_COPIED
-    for text in _texts(messages, source, of):
+    left = MAX_COPIED  # number of characters that still count; of a longer text, those at its end
+    for text in _texts(messages, source, fields):
         if text.strip():
             text = text[-left:]
             parts = [part for part in SURROGATES.split(text) if part.strip()]
@@ -246,10 +254,11 @@ def copied_texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]
     return list(texts)
 
 
-def _texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts of a source, the latest first."""
-    if source == "tool" and ("tool" in of or "field" in of):
-        for found in fields_of_results(messages, of.get("field", ANY_FIELD), of.get("tool"), of.get("without", ())):
+def _texts(messages: Sequence[Message], source: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of a source, the latest first. Arguments as for `copied_texts`."""
+    if source == "tool" and ("tool" in fields or "field" in fields):
+        field, tool, without = fields.get("field", ANY_FIELD), fields.get("tool"), fields.get("without", ())
+        for found in fields_of_results(messages, field, tool, without):
             if isinstance(found.value, str):
                 yield found.value
         return
@@ -261,24 +270,25 @@ def _texts(messages: Sequence[Message], source: str, of: Mapping[str, Any]) -> I
 def _copies(texts: Sequence[str], unit: str) -> Any:
     """Return the schema of strings that are a run of consecutive units of one of the texts; False: there are none.
 
+    Its grammar is in Lark, with a rule for each text: ``start: t0``, ``t0: %regex {"substring_chunks": ["to", " ",
+    "Oslo"]}``. Its pattern excludes white space at the ends.
+
     Args:
         texts: the texts.
         unit: ``"words"``, ``"lines"`` or ``"chars"``.
     """
-    parts = []
-    for text in texts:
-        chunks = _chunks(text, unit)
-        if chunks:
-            parts.append(f"%regex {json.dumps({'substring_chunks': chunks}, ensure_ascii=False)}")
-    if not parts:
+    all_chunks = [chunks for text in texts if (chunks := _chunks(text, unit))]
+    if not all_chunks:
         return False
-    grammar = {"syntax": "lark", "definition": "start: " + "\n    | ".join(f"t{n}" for n in range(len(parts)))}
-    grammar["definition"] += "".join(f"\nt{number}: {part}" for number, part in enumerate(parts))
+    definition = "start: " + "\n    | ".join(f"t{number}" for number in range(len(all_chunks)))
+    for number, chunks in enumerate(all_chunks):
+        definition += f"\nt{number}: %regex {json.dumps({'substring_chunks': chunks}, ensure_ascii=False)}"
     edges = {"words": r"^\S(?:[\s\S]*\S)?$", "lines": r"^[^\n](?:[\s\S]*[^\n])?$", "chars": r"^[\s\S]"}
-    return {"type": "string", GRAMMAR: grammar, "pattern": edges[unit]}
+    return {"type": "string", GRAMMAR: {"syntax": "lark", "definition": definition}, "pattern": edges[unit]}
 
 
 def _chunks(text: str, unit: str) -> list[str]:
+    """Split a text into units (see `Copied`) and the white space between them; joined, they are the text."""
     if unit == "chars":
         return list(text)
     return _WORDS.findall(text) if unit == "words" else re.findall(r"\n+|[^\n]+", text)

@@ -105,7 +105,8 @@ def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
     """Return a tool call of an earlier turn. Arguments that are not a JSON object are an error, and kept as written.
 
     None and an empty text are no arguments. A text that holds the text of an object is that object. An object with a
-    reason behind it, as frameworks get of a call that the budget cut, is that object and an error.
+    reason behind it, which our adapters write for a call that must not run, is that object and an error:
+    ``'{"city": "Os"} <cut by the budget>'``.
 
     Raises:
         ModelError: the arguments are neither a text nor a mapping nor None.
@@ -123,7 +124,7 @@ def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
         raise ModelError(f"the arguments of a call of {name!r} are {arguments!r}", hint="give a JSON text or a dict")
     try:
         value: Any = arguments
-        text = rest = ""
+        text, rest = "", ""  # the innermost text, and what stands behind its value
         while isinstance(value, str):  # some clients and models encode twice
             text = value
             value, end = read_json_prefix(text.lstrip(SPACE))

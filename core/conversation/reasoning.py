@@ -114,15 +114,15 @@ class ReasoningTrimmer:
     """
 
     def __init__(self, before: str, after: str) -> None:
-        self._skipped = len(before)
+        self._to_skip = len(before)  # number of characters of the start marker that are still to come
         self._after = after
-        self._held = ""
-        self._begun = False
+        self._held = ""  # text that is not certain: it may be the end marker, or newlines before it
+        self._begun = False  # some text was returned
 
     def feed(self, text: str) -> str:
         """Take the next piece; return the certain text, without a possible end marker and newlines before it."""
-        skipped = text[: self._skipped]
-        self._skipped -= len(skipped)
+        skipped = text[: self._to_skip]
+        self._to_skip -= len(skipped)
         self._held += text[len(skipped) :]
         if not self._begun:
             self._held = self._held.lstrip("\n")
@@ -133,6 +133,7 @@ class ReasoningTrimmer:
         return self._release(self._held)
 
     def _release(self, text: str) -> str:
+        """Return a beginning of the text that was held back, and hold it back no more."""
         self._begun = self._begun or bool(text)
         self._held = self._held[len(text) :]
         return text

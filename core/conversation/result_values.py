@@ -101,8 +101,7 @@ def fields_of_results(
             continue
         call = _call_at(messages, answered.get(index))
         if tool is None or tool == (message.name if call is None else call.name):
-            for names, pointer, value in _scalars(_whole_value(message.text)):
-                found = ResultField(index, names, pointer, value)
+            for found in _scalars(index, _whole_value(message.text)):
                 if found.is_of(field) and not any(found.is_of(each, below=True) for each in without):
                     yield found
 
@@ -117,18 +116,18 @@ def _whole_value(text: str) -> Any:
     return text
 
 
-def _scalars(value: Any) -> Iterator[tuple[tuple[str, ...], str, Any]]:
-    """Yield the strings and numbers in a value, each after the names and the pointer that lead to it."""
-    waiting: list[tuple[Any, tuple[str, ...], str]] = [(value, (), "")]
+def _scalars(index: int, result: Any) -> Iterator[ResultField]:
+    """Yield the strings and numbers in the value of a result, in its order; ``index`` is that of the message."""
+    waiting: list[tuple[Any, tuple[str, ...], str]] = [(result, (), "")]  # values with their names and pointers
     while waiting:
-        part, names, pointer = waiting.pop()
-        if isinstance(part, Mapping):
-            inner = [(each, (*names, str(name)), f"{pointer}/{escape(str(name))}") for name, each in part.items()]
+        value, names, pointer = waiting.pop()
+        if isinstance(value, Mapping):
+            inner = [(each, (*names, str(name)), f"{pointer}/{escape(str(name))}") for name, each in value.items()]
             waiting += reversed(inner)
-        elif isinstance(part, (list, tuple)):
-            waiting += reversed([(each, names, f"{pointer}/{number}") for number, each in enumerate(part)])
-        elif is_writable(part):
-            yield names, pointer, part
+        elif isinstance(value, (list, tuple)):
+            waiting += reversed([(each, names, f"{pointer}/{number}") for number, each in enumerate(value)])
+        elif is_writable(value):
+            yield ResultField(index, names, pointer, value)
 
 
 def made_calls(messages: Sequence[Message], tool: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..schema.keywords.values import MAX_INTEGER
 
@@ -43,6 +43,20 @@ _BEGIN, _ADDRESS = re.compile(r"[\w/~.@+-]"), re.compile(r"(?:\w+:/)?/")
 _TRAILING = ".,;:!?|*\"'`"
 
 
+class Document(NamedTuple):
+    """A JSON object or array in a text.
+
+    Attributes:
+        begin: the index of its first character.
+        end: the index after its last one.
+        value: its value.
+    """
+
+    begin: int
+    end: int
+    value: Any
+
+
 def numbers_in(text: str) -> Iterator[tuple[int, int | float]]:
     """Yield the numbers that stand in a text in digits, after their indices; commas in ``1,250.50`` are left out."""
     for match in _NUMBERS.finditer(text):
@@ -52,7 +66,8 @@ def numbers_in(text: str) -> Iterator[tuple[int, int | float]]:
 
 
 def values_in(text: str, path: Sequence[str]) -> Iterator[Any]:
-    """Yield the values under a path in the text of a result."""
+    """Yield the values under a path in the text of a result: those in its JSON documents, then, in the text around
+    them, those after the last name of the path (``id: 5`` for ``["order", "id"]``)."""
     if text.lstrip().startswith('"'):  # a text as JSON: what it holds may be JSON again
         try:
             said = json.loads(text)
@@ -60,42 +75,42 @@ def values_in(text: str, path: Sequence[str]) -> Iterator[Any]:
             said = text
         text = said if isinstance(said, str) else text
     documents = list(documents_in(text))
-    for _, _, document in documents:
-        yield from under(document, path)
-    yield from _named(text, path[-1], [(begin, end) for begin, end, _ in documents])
+    for document in documents:
+        yield from under(document.value, path)
+    yield from _named(text, path[-1], documents)
 
 
-def _named(text: str, name: str, documents: Sequence[tuple[int, int]]) -> Iterator[str]:
+def _named(text: str, name: str, documents: Sequence[Document]) -> Iterator[str]:
     """Yield the values that stand after a name and a separator in a text, outside of its JSON documents.
 
     Args:
         text: the text.
         name: the name, in any case.
-        documents: the places of the documents, in order.
+        documents: the documents, in order.
     """
     pattern = re.compile(rf"(?<![\w-]){re.escape(name)}([\"'`*]*)\s*(:|=|\bis\b|#)\**\s*\**", re.I)
-    later = iter((*documents, (len(text) + 1, len(text) + 1)))
-    begin, end = next(later)  # the first document that does not end before the name
+    later = iter((*documents, Document(len(text) + 1, len(text) + 1, None)))  # with one that no name reaches
+    document = next(later)  # the first document that does not end before the name
     unclosed: dict[str, int] = {}  # by quote, the end of a line in which it closes no value: not searched again
     at = 0
     while (head := pattern.search(text, at)) is not None:
-        while end <= head.start():
-            begin, end = next(later)
-        if begin <= head.start():
-            at = end
+        while document.end <= head.start():
+            document = next(later)
+        if document.begin <= head.start():  # the name is inside a document
+            at = document.end
             continue
         at = head.end()
-        quote = text[at : at + 1]
+        first = text[at : at + 1]  # of the value
         value = ""
-        if quote in _QUOTED:
-            if at >= unclosed.get(quote, 0):
-                match = _QUOTED[quote].match(text, at)
+        if first in _QUOTED:
+            if at >= unclosed.get(first, 0):
+                match = _QUOTED[first].match(text, at)
                 if match is not None:
                     value, at = _unquoted(match, is_json=head[1].startswith('"')), match.end()
                 else:  # the value may be cut: it does not count
-                    line = text.find("\n", at)
-                    unclosed[quote] = len(text) if line < 0 else line
-        elif _BEGIN.match(quote):
+                    line_end = text.find("\n", at)
+                    unclosed[first] = len(text) if line_end < 0 else line_end
+        elif _BEGIN.match(first):
             is_in_query = text[max(head.start() - 1, 0) : head.start()] in ("?", "&")
             value, at = _bare(text, at, "query" if is_in_query else head[2])
         if value.strip() and not SURROGATES.search(value):
@@ -120,8 +135,8 @@ def _bare(text: str, at: int, separator: str) -> tuple[str, int]:
         at: the index.
         separator: what stands before it; ``"query"``: it is that of a name in the query of an address.
     """
-    following = None if _ADDRESS.match(text, at) else _NEXT.get(separator)
-    opened: list[int] = []
+    next_pair = None if _ADDRESS.match(text, at) else _NEXT.get(separator)
+    opened: list[int] = []  # the indices of the open brackets in the value
     end = len(text)
     for found in _ENDS.finditer(text, at):
         mark = found[0]
@@ -129,32 +144,34 @@ def _bare(text: str, at: int, separator: str) -> tuple[str, int]:
             opened.append(found.start())
             continue
         if mark in _CLOSING:
-            ends = not opened or text[opened.pop()] != _CLOSING[mark]  # it closes what was opened before the value
+            is_end = not opened or text[opened.pop()] != _CLOSING[mark]  # its opening bracket is before the value
         elif mark in "#&" and separator == "query":
-            ends = True
-        else:
-            ends = mark not in "#,;|&" or (following is not None and following.match(text, found.start()) is not None)
-        if ends:
+            is_end = True
+        elif mark in "#,;|&":
+            is_end = next_pair is not None and next_pair.match(text, found.start()) is not None
+        else:  # white space, markup or the end of a quotation
+            is_end = True
+        if is_end:
             end = found.start()
             break
+    # The value ends before a bracket that is not closed.
     value = text[at : opened[0] if opened else end].rstrip(_TRAILING)
     return (value if re.search(r"\w", value) else ""), max(end, at + 1)
 
 
-def documents_in(text: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield the JSON values (objects and arrays) in a text, Python's notation of them too, after where they begin and
-    end."""
+def documents_in(text: str) -> Iterator[Document]:
+    """Yield the JSON objects and arrays in a text; one in Python's notation too, if it is the whole text."""
     at = 0
     while (begin := OPENING.search(text, at)) is not None:
         try:
             value, at = _DECODER.raw_decode(text, begin.start())
-            yield begin.start(), at, value
+            yield Document(begin.start(), at, value)
             continue
         except (ValueError, RecursionError):
             pass
         if begin.start() == 0 or not text[: begin.start()].strip():
             try:
-                yield 0, len(text), ast.literal_eval(text.strip())
+                yield Document(0, len(text), ast.literal_eval(text.strip()))
                 return
             except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
                 pass

@@ -299,9 +299,10 @@ class Decides:
         share is separate."""
         spent = _Spent()
         orders = question.orders(options.orders)
+        # The sum of the probabilities over the orders, normalised, is their mean.
         averaged = np.logaddexp.reduce([self._logs(question, state, order, options, spent) for order in orders])
         averaged = log_softmax(averaged)
-        count = len(question.answers)
+        count = len(question.answers)  # a refusal is after these
         shares = np.exp(log_softmax(averaged[:count]))
         shares /= shares.sum()
         refusal = float(np.exp(averaged[count])) if options.refusal else 0.0
@@ -314,10 +315,10 @@ class Decides:
         return Decision(
             value,
             MappingProxyType(probabilities),
-            float(shares.max()),
-            refusal,
-            spent.prompt_tokens,
-            spent.forward_passes,
+            confidence=float(shares.max()),
+            refusal=refusal,
+            prompt_tokens=spent.prompt_tokens,
+            forward_passes=spent.forward_passes,
         )
 
     def _logs(

@@ -54,16 +54,16 @@ def first_rendered(
     lost: set[str] = set()
     without_text: list[T] = []  # results that lack only the text of a turn with calls
     variables = thinking_variables(thinking)
-    for turns, known in _attempts(source, messages, tools, tool_prompt):
-        given = {**template_variables(source, known or []), **variables}
+    for turns, declared in _attempts(source, messages, tools, tool_prompt):
+        given = {**template_variables(source, declared or []), **variables}
         try:
-            result = render(turns, known, given)
+            result = render(turns, declared, given)
         except ModelError:
             raise
         except Exception as error:  # a template is a program, which may raise any exception
             problem = problem or error
             continue
-        left_out = _left_out(source, turns, known or [], given)
+        left_out = _left_out(source, turns, declared or [], given)
         if not left_out:
             return result
         if left_out == {_TEXT}:
@@ -131,23 +131,21 @@ def _left_out(
 def _attempts(
     source: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str
 ) -> Iterator[tuple[list[Turn], list[Any] | None]]:
-    """Yield the turns of the conversation in different shapes, the detected one first, each with the tools that the
-    template is given: the tools, simpler ones, None or none at all."""
+    """Yield the turns of the conversation in different shapes, the detected one first, each with the tools for the
+    template: those of the request, simpler ones, or none (None, and an empty list for templates that count their tools
+    without a test for None). A template without tools gets ``tool_prompt`` in the system turn."""
     shape = message_shape(source)
+    nine = replace(shape, ids="nine")
     own = [dict(tool) for tool in tools] if shape.shows_tools else []
-    described: list[list[Any] | None] = [own, [_simple(tool) for tool in own]] if own else []
-    described += [None, []]  # some templates count their tools without a test for None
-    for known in described:
-        given = list(messages)
-        if not known:
-            given = with_system(given, tool_prompt)
+    with_tools = [own, [_simple(tool) for tool in own]] if own else []
+    for declared in (*with_tools, None, []):
+        conversation = list(messages) if declared else with_system(messages, tool_prompt)
         if not shape.shows_system:
-            given = _without_system(given)
-        nine = replace(shape, ids="nine")
+            conversation = _without_system(conversation)
         for variant in (shape, nine, replace(shape, text="after"), replace(nine, text="after")):
-            yield shaped(given, variant), known
-        if given and given[0].role == "system":  # for templates that refuse system turns
-            yield shaped(_without_system(given), shape), known
+            yield shaped(conversation, variant), declared
+        if conversation and conversation[0].role == "system":  # for templates that refuse system turns
+            yield shaped(_without_system(conversation), shape), declared
 
 
 def with_declarations(
@@ -169,6 +167,7 @@ def with_declarations(
     declared: set[str] = set()
 
     def declare(names: Iterable[str]) -> None:
+        """Add the declarations of the tools among ``names`` that have none yet to the last turn so far."""
         new = [name for name in dict.fromkeys(names) if name in brief and name not in declared]
         if new:
             declared.update(new)
@@ -217,17 +216,19 @@ def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool whose subschemas all have a description and a single type, which some templates expect."""
 
     def simple(schema: Any) -> Any:
+        """Return a schema whose properties have a description and a type, and no subschema a list of types; what is no
+        object is unchanged."""
         if not isinstance(schema, Mapping):
             return schema
         plain = {key: simple(value) for key, value in schema.items() if key != "properties"}
         if isinstance(plain.get("type"), list):
             plain["type"] = next((kind for kind in plain["type"] if kind != "null"), "null")
-        if isinstance(schema.get("properties"), Mapping):
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            default = {"description": "", "type": "object"}
             plain["properties"] = {
-                name: {"description": "", "type": "object", **inner}
-                if isinstance(inner := simple(value), dict)
-                else inner
-                for name, value in schema["properties"].items()
+                name: {**default, **simple(value)} if isinstance(value, Mapping) else value
+                for name, value in properties.items()
             }
         return plain
 

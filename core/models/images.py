@@ -142,6 +142,19 @@ def picture_of(data: bytes | None, subject: str) -> Any:
         raise ModelError(f"{subject} cannot be read: {reason}", hint="send PNG, JPEG, WebP or GIF") from error
 
 
+def _with_places(number: int, message: Message) -> Message:
+    """Return a message whose images keep its number for errors, before turns are added to the conversation."""
+    if not message.images:
+        return message
+    place = _place(number, message)
+    moved = (
+        _MovedImage(part.data, part.url, part.media_type, place) if isinstance(part, ImagePart) else part
+        for part in message.content
+        if not isinstance(part, str)
+    )
+    return replace(message, content=tuple(moved))
+
+
 def images_after_results(messages: Sequence[Message]) -> list[Message]:
     """Return a conversation whose results of tools are texts: their images follow in a turn of the user, where every
     template of a vision model has them."""
@@ -151,14 +164,7 @@ def images_after_results(messages: Sequence[Message]) -> list[Message]:
     turns: list[Message] = []
     waiting: list[Part] = []  # the images of results, for the next turn of the user
     for number, message in enumerate(messages):
-        if message.images:  # an error names the message as the caller counts, without the turns that are added here
-            place = _place(number, message)
-            moved = (
-                _MovedImage(part.data, part.url, part.media_type, place) if isinstance(part, ImagePart) else part
-                for part in message.content
-                if not isinstance(part, str)
-            )
-            message = replace(message, content=tuple(moved))
+        message = _with_places(number, message)
         if message.role != "tool" and waiting:
             if message.role == "user":
                 parts = (TextPart(message.content),) if isinstance(message.content, str) else message.content

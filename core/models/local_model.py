@@ -195,8 +195,10 @@ class LocalModel(Model):
 
         Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
         """
-        texts: list[Any] = list(options) if isinstance(options, Iterable) and not isinstance(options, str) else [None]
-        if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
+        is_list = isinstance(options, Iterable) and not isinstance(options, str)
+        texts = list(options) if is_list else []
+        are_texts = all(isinstance(text, str) for text in texts)
+        if not is_list or not are_texts or len(set(texts)) < len(texts):
             raise ModelError("the options must be a list of distinct strings", hint='for example ["yes", "no"]')
         resolve_params(None, {"temperature": temperature, "seed": seed})
         scorer = self._scorer(prompt)

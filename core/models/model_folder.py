@@ -68,7 +68,7 @@ class FolderBackend(LocalBackend):
         eos = ids.get(eos_name)
         self._bos = ids.get(bos_name)
         vocabulary = Vocabulary.from_transformers(
-            SimpleNamespace(
+            SimpleNamespace(  # the attributes of a tokenizer of transformers that are read
                 backend_tokenizer=self._controls,
                 all_special_tokens=list(ids),
                 all_special_ids=list(ids.values()),
@@ -99,7 +99,7 @@ class FolderBackend(LocalBackend):
     ) -> list[int]:
         """Return the token ids of a conversation, by the chat template of the folder if there is one."""
         if not messages:
-            added = self._controls.encode("", add_special_tokens=True).ids  # to every text, such as the end of a turn
+            added = self._controls.encode("", add_special_tokens=True).ids  # what the tokenizer adds to every text
             return [self._bos] if self._bos is not None and self._bos in added else []
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, self._bos)

@@ -94,9 +94,9 @@ class PrefixCache:
 
     Args:
         max_bytes: the size limit.
-        yields: sequences and grammars have one budget, as both are in the memory of this process: beyond `BESIDE`, the
-            grammars in use or kept (`held`) take from the limit, down to `LEAST_SHARE` of it. The newest sequence is
-            stored all the same.
+        yields: the limit is for sequences and grammars together, as both are in the memory of this process: what
+            grammars use (`held`) beyond `BESIDE` bytes is subtracted from it, down to `LEAST_SHARE` of the limit. The
+            newest sequence is stored all the same.
     """
 
     def __init__(self, max_bytes: int = PREFIX_BYTES, *, yields: bool = False) -> None:
@@ -146,8 +146,8 @@ class PrefixCache:
             return session
 
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
-        """Return a session with the first ``length`` tokens of a stored one; None if this fails. It is the stored one
-        itself if only that is reused (its whole prompt, or most of it and it cannot be copied), else a copy."""
+        """Return a session with the first ``length`` tokens of a stored one: this one itself, if the new prompt is its
+        next turn, or if it cannot be copied and most of it is reused; else a copy. None if there can be none."""
         others = [other for other in self._entries if other is not entry]
         if len(others) == len(self._entries):  # an open session, which goes on
             try:
@@ -155,18 +155,18 @@ class PrefixCache:
             except Exception:
                 return None
         self._entries = others
-        is_next_turn = length >= entry.prompt - 1
+        is_next_turn = length >= entry.prompt - 1  # all of the old prompt, but for its last token
+        is_mostly_used = 2 * length > len(entry.ids)
         try:
-            twin = None if is_next_turn else entry.session.fork(length)
-            is_mostly_used = 2 * length > len(entry.ids)
-            if is_next_turn or (twin is None and is_mostly_used):
+            copied = None if is_next_turn else entry.session.fork(length)
+            if copied is None and (is_next_turn or is_mostly_used):
                 entry.session.crop(length)
                 return entry.session
         except Exception:  # for example, no memory for a copy: a cache must not fail a request
             entry.session.close()
             return None
         self._entries.append(entry)
-        return twin
+        return copied
 
     def share(self, session: PrefixSession) -> None:
         """Allow copies from an open session."""
@@ -254,10 +254,10 @@ class PrefixSession:
     def __init__(self, cache: PrefixCache, make: Callable[[], KeptSession]) -> None:
         self._cache = cache
         self._make = make
-        self._inner: KeptSession | None = None
+        self._inner: KeptSession | None = None  # the model's own session; None before the first tokens
         self._ids: list[int] = []
-        self._prompt = 0
-        self._is_sound = True
+        self._prompt = 0  # number of tokens of the prompt
+        self._is_sound = True  # may be stored
         self._is_closed = False
         self.cached_tokens = 0
 

@@ -45,7 +45,8 @@ def _marks(vocabulary: Vocabulary) -> Mapping[str, int]:
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
     """Return True if a prompt ends with a start marker and optional white space."""
-    # Both as texts, in which a control token is its name between two NULs, so that no other text is equal to it.
+    # A control token is compared as its name between two NULs, so that text that spells the name differs from it. A
+    # token without bytes is a NUL.
     names = {token_id: f"\0{name}\0".encode() for name, token_id in vocabulary.special.items()}
     tokens = vocabulary.tokens
     end = b"".join(names.get(token_id) or tokens[token_id] or b"\0" for token_id in prompt[-_TAIL:])
@@ -106,20 +107,21 @@ def plan_reasoning(
     markers = ReasoningMarkers(*params.thinking_markers) if params.thinking_markers else find_markers(vocabulary)
     has_started = markers is not None and has_begun(prompt, markers, vocabulary)  # by the chat template
     is_optional = thinking == "auto" and markers is not None and not has_started
-    is_demanded = isinstance(thinking, int) and thinking is not False
+    is_demanded = isinstance(thinking, int) and thinking is not False  # True, or a budget
+    is_planned = has_started or is_demanded or is_optional
     if is_demanded and markers is None:
         raise ModelError(
             "the vocabulary has no markers of reasoning",
             hint='leave thinking out, or give thinking_markers=("<think>", "</think>")',
         )
-    if params.prefix and (has_started or is_demanded or is_optional):
+    if params.prefix and is_planned:
         raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
     if params.draft is not None and (is_demanded or is_optional or params.prefix):
         other = "prefix" if params.prefix else "thinking"
         raise ModelError(f"draft and {other} exclude each other", hint="give one of them")
     if params.draft is not None and not has_started:
         return ReasoningPlan(Grammar.text(), "", "", budget=params.draft, is_draft=True)
-    if markers is None or not (has_started or is_demanded or is_optional):
+    if markers is None or not is_planned:
         return None
     special = vocabulary.special
     ids: Mapping[str, int] = vocabulary.derived(_marks) if calls else {}

@@ -134,7 +134,8 @@ def _check_length(length: float, *, of_values: bool = False) -> None:
 
 
 def _weight(value: Any) -> int:
-    """Return the work of the values and characters in a value that is to be written or compared, with repetitions.
+    """Return the work of a value that is to be written or compared: its characters, and `VALUE_WORK` for each value in
+    it. A value that occurs twice in it counts twice.
 
     Raises:
         SecurityError: there are too many.
@@ -222,7 +223,7 @@ def _replaced(text: Any, args: tuple[Any, ...]) -> float:
     text = text if isinstance(text, bytes) else str(text)
     old, new = [*args, "", ""][:2]
     if not isinstance(old, type(text)) or not isinstance(new, type(text)):
-        return 0
+        return 0  # Python will refuse the call
     length: int = len(text) + text.count(old) * len(new)
     return length
 
@@ -375,6 +376,8 @@ class _Generator(CodeGenerator):
 
 class _Template(jinja2.Template):
     def render(self, *args: Any, **variables: Any) -> str:
+        """Return the text of the template for its variables; raise SecurityError beyond the bounds of its work and of
+        its text."""
         _RENDERING.rounds = _RENDERING.work = 0
         _RENDERING.variables = args, variables
         pieces, size = [], 0
@@ -446,9 +449,9 @@ class _Environment(ImmutableSandboxedEnvironment):
                 _check_length(_parts(owner, *args, **named), of_values=True)
             elif name == "splitlines":
                 _check_length(_parts(owner), of_values=True)
-        elif isinstance(owner, (list, tuple)) and name != "append":
+        elif isinstance(owner, (list, tuple)) and name != "append":  # `index`, `count` and others search the list
             _charge(_work_of_comparing(args[0], "in", owner) if args else len(owner))
-        elif name == "changed":
+        elif name == "changed":  # Jinja's `loop.changed` compares its arguments with those of the last iteration
             for each in args:
                 _charged(each)
         return _bounded(super().call(context, function, *args, **named))

@@ -127,16 +127,16 @@ class Scorer:
         try:
             yield self._read(session, 0, self._prompt)
             for token_id, depth in zip(tree.token_ids, tree.depths, strict=True):
-                yield self._read(session, depth, (token_id,))
+                yield self._read(session, len(self._prompt) + depth - 1, (token_id,))
         finally:
             session.close()
 
-    def _read(self, session: Session, depth: int, ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Return the logits after tokens that follow the first ``depth - 1`` tokens of a text."""
+    def _read(self, session: Session, kept: int, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Return the logits after the first ``kept`` tokens of a session and ``ids``, which replace the others."""
         pause()
         with self._lock:
-            if depth:
-                session.crop(len(self._prompt) + depth - 1)
+            if kept:
+                session.crop(kept)
             self.forward_passes += 1
             return session.extend(ids)
 

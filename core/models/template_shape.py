@@ -235,16 +235,15 @@ def _described(source: str) -> int:
 
 
 def _shows_system(source: str) -> bool:
-    """Return False if a template omits a system turn, or omits the tools if there is one."""
+    """Return False if a template omits a system turn (with tools or without), or omits the tools if there is one."""
     system: Turn = {"role": "system", "content": "Instructions."}
-    for tools in dict.fromkeys((bool(_probe_tools(source)), False)):
-        known = PROBE_TOOLS if tools else ()
+    for tools in (_probe_tools(source), ()):
         try:
-            alone = render(source, [_QUESTION], known).count("probe_alpha")
-            text = render(source, [system, _QUESTION], known)
+            without_system = render(source, [_QUESTION], tools)
+            text = render(source, [system, _QUESTION], tools)
         except Exception:  # the turn is refused: `first_rendered` handles that
             continue
-        if "Instructions." not in text or text.count("probe_alpha") < alone:
+        if "Instructions." not in text or text.count("probe_alpha") < without_system.count("probe_alpha"):
             return False
     return True
 
@@ -270,7 +269,7 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
             turn["content"] = message.text or shape.empty
             turn["tool_calls"] = []
             for call in message.tool_calls:
-                ids[call.id] = _id(call.id, call.name, len(taken), shape, taken)
+                ids[call.id] = _id(call.id, call.name, shape, taken)
                 taken.append(ids[call.id])
                 function = {"name": call.name, "arguments": _arguments(call, shape)}
                 turn["tool_calls"].append({"type": "function", "id": ids[call.id], "function": function})
@@ -301,8 +300,8 @@ def _with_texts_after(messages: Sequence[Message]) -> list[Message]:
     If there is none before the user's next turn, the text is a separate turn, before the turns of calls."""
     placed: list[Message] = []
     said: list[str] = []  # texts of the turns with calls since the last other turn
-    first = 0  # the index of the first of these turns
-    for message in [*messages, None]:
+    first = 0  # the index in ``placed`` of the first turn that said something
+    for message in [*messages, None]:  # None: what was said at the end is placed too
         is_within_calls = message is not None and (message.role == "tool" or message.tool_calls)
         if said and not is_within_calls:
             text = "\n\n".join(said)
@@ -378,19 +377,18 @@ def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
         turn[shape.reasoning] = reasoning
 
 
-def _id(given: str, name: str, number: int, shape: MessageShape, taken: Collection[str]) -> str:
+def _id(given: str, name: str, shape: MessageShape, taken: Collection[str]) -> str:
     """Return the id of a call in the form of the shape; an id that has it is unchanged.
 
     Args:
         given: the id.
         name: name of the tool.
-        number: number of calls before this one.
         shape: the shape.
-        taken: the ids of the calls before.
+        taken: the ids of all calls before this one, in the form of the shape.
     """
     if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", given):
         short = re.sub("[^A-Za-z0-9]", "", given)[-9:].rjust(9, "0")
-        return short if short not in taken else hashlib.sha256(f"{given} {number}".encode()).hexdigest()[:9]
+        return short if short not in taken else hashlib.sha256(f"{given} {len(taken)}".encode()).hexdigest()[:9]
     if shape.ids == "counted" and not re.fullmatch(r"(?:functions\.)?[^:]+:[0-9]+", given):
-        return f"functions.{name}:{number}"
+        return f"functions.{name}:{len(taken)}"
     return given

@@ -95,10 +95,11 @@ class Answer:
     def reasoning_block(self, index: object, provider: str) -> dict[str, Any]:
         """Return the data of the reasoning block with a number in the stream; those of a new block if there is none."""
         if index not in self.open:
-            is_before_all = not self.text and not self.calls
             self.open[index] = {}
-            # "": it waits for the next call, to which it may belong.
-            self.blocks.append(ReasoningBlock(provider, self.open[index], None if is_before_all else ""))
+            # Reasoning at the beginning belongs to the turn (None). Later reasoning may belong to the next call, and
+            # waits for it: "".
+            call_id = "" if self.text or self.calls else None
+            self.blocks.append(ReasoningBlock(provider, self.open[index], call_id))
         return self.open[index]
 
     def end_blocks(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...basics.logs import logger_of
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
@@ -94,15 +94,7 @@ class Task:
         tools = params.tools if isinstance(params.tools, ToolInterface) and params.tools.names else None
         callable_tools = None if params.tool_choice == "none" else tools
         free = mode is not None and not mode.constrained_decoding
-        if callable_tools is None:
-            # The planner checks combinations of options; here, no grammar has to enforce the keywords.
-            planner.plan(replace(params, json_mode=None if free or mode is None else replace(mode, strict=False)), None)
-        else:
-            if grammar is not None or free or (mode is not None and mode.grammar is not None):
-                raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
-            check_tool_choice(params.tool_choice, callable_tools.names)
-            if (require := getattr(callable_tools, "require_offered", None)) is not None:
-                require(params.tool_choice)
+        _check_combination(params, callable_tools, planner, free=free)
         shape = None if mode is None else mode.schema
         live = shape if isinstance(shape, LiveShape) else None
         schema = None if grammar is None else grammar.schema
@@ -117,7 +109,7 @@ class Task:
                 if params.tool_choice != "auto":
                     raise
                 params = replace(params, tool_choice="required", json_mode=None)
-                schema = live = mode = None
+                schema = live = None
         if not free:
             wire = None if callable_tools is None else callable_tools.wire_format(None, "", ())
             planner.require_possible(params, wire)
@@ -125,11 +117,11 @@ class Task:
         return cls(
             params,
             callable_tools,
-            schema if live is None else live.shown,
-            grammar,
-            repair,
-            free,
-            convert,
+            schema=schema if live is None else live.shown,
+            grammar=grammar,
+            repair=repair,
+            free=free,
+            convert=convert,
             forbidden=tools if callable_tools is None and is_text else None,
             plain_integers=hasattr(plain_shape(shape), "model_json_schema"),
             rules=schema,
@@ -197,7 +189,8 @@ class Task:
         return Verdict(written, wrong=wrong, cut=cut and bool(wrong))
 
     def _respelled(self, answer: str) -> tuple[Any] | None:
-        """Return the value for which the answer is only another spelling, under the schema; None if there is none."""
+        """Return the value of which the answer is another spelling under the schema (``"42"`` of 42), in a tuple, since
+        it may be None; None if there is no such value."""
         if not self.repair or self.schema is None:
             return None
         try:
@@ -206,8 +199,8 @@ class Task:
             return None
 
     def _value(self, text: str, answer: str, *, repair: bool) -> Any:
-        """Return the JSON value of an answer. If it is not JSON and ``repair``: that of ``answer``, repaired or taken
-        out of other text. Raise ValueError or `ToolGrammarError` if there is none."""
+        """Return the JSON value of ``text``. If it is not JSON and ``repair``: that of ``answer``, the text without
+        reasoning, repaired or taken out of other text. Raise ValueError or `ToolGrammarError` if there is none."""
         try:
             return read_json(text)
         except ValueError:
@@ -240,6 +233,39 @@ class Task:
         if not wrong and self.live is not None:
             wrong = self.live.problems(value)
         return wrong or list(self.convert(value) if self.convert is not None else ())
+
+
+def _check_combination(params: GenerateParams, tools: ToolInterface | None, planner: Planner, *, free: bool) -> None:
+    """Raise an error for options that exclude each other, as `Task.of` does.
+
+    Args:
+        params: the options.
+        tools: those that may be called; None if there are none.
+        planner: checks requests without calls.
+        free: JSON is requested by instructions only.
+    """
+    mode = params.json_mode
+    if tools is None:
+        # Not strict: keywords that no grammar can enforce are left to the validation of the answer.
+        planner.plan(replace(params, json_mode=None if free or mode is None else replace(mode, strict=False)), None)
+        return
+    if params.grammar is not None or free or (mode is not None and mode.grammar is not None):
+        raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
+    check_tool_choice(params.tool_choice, tools.names)
+    if (require := getattr(tools, "require_offered", None)) is not None:
+        require(params.tool_choice)
+
+
+class _Received(NamedTuple):
+    """The calls of an answer, not checked.
+
+    Attributes:
+        whole: the complete ones.
+        unfinished: the last one, if it is truncated; without a name if the answer ended before it. None: all are whole.
+    """
+
+    whole: list[ToolCall]
+    unfinished: ToolCall | None = None
 
 
 class AnswerReader:
@@ -324,22 +350,11 @@ class AnswerReader:
     def _judged(
         self, tools: ToolInterface, answer: Answer, used_up: bool | None
     ) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-        """Return the calls of the answer, of which the last may be truncated; or else their errors.
-
-        If the answer has used up its tokens, its last call counts as truncated even if it is valid, because servers
-        complete truncated arguments (vLLM when streaming, and servers that return arguments as objects). Calls in the
-        text are literal, so their end markers show that they are complete.
-        """
-        received = [_read(raw) for raw in answer.calls] or list(self._calls)
-        unfinished: ToolCall | None = None
-        if answer.calls:
-            if used_up or (used_up is None and _is_open(answer.calls[-1], tools)):
-                unfinished = received.pop()
-        elif self._begun or self._broken is not None:
-            if used_up is False and self._broken is not None:
-                return (), (self._broken,)
-            start, pieces = next(iter(self._begun.values()), (CallStart(0, "", ""), [self._broken or ""]))
-            unfinished = ToolCall(start.id, start.name, {}, raw="".join(pieces))
+        """Return the calls of the answer, of which the last may be truncated, and no errors; or else no calls, and
+        their errors."""
+        if self._broken is not None and used_up is False and not answer.calls:
+            return (), (self._broken,)
+        received, unfinished = self._received(tools, answer, used_up)
         calls = [tools.check_call(call, repair=self._task.repair) for call in received]
         choice = self._task.params.tool_choice
         is_named = choice not in ("auto", "required")
@@ -362,6 +377,23 @@ class AnswerReader:
             # Arguments that were repaired are written in their canonical form.
             calls[index] = call if call.cut else replace(call, raw=dump_json(dict(call.arguments)))
         return tuple(calls), ()
+
+    def _received(self, tools: ToolInterface, answer: Answer, used_up: bool | None) -> _Received:
+        """Return the calls that the server has separated from the text, or else those in the text.
+
+        If the answer has used up its tokens, the last call of the server counts as truncated even if it is valid,
+        because servers complete truncated arguments (vLLM when streaming, and servers that return arguments as
+        objects). Calls in the text are literal, so their end markers show that they are complete.
+        """
+        if answer.calls:
+            calls = [_read(raw) for raw in answer.calls]
+            is_cut = used_up or (used_up is None and _is_open(answer.calls[-1], tools))
+            return _Received(calls[:-1], calls[-1]) if is_cut else _Received(calls)
+        for start, pieces in self._begun.values():
+            return _Received(self._calls, ToolCall(start.id, start.name, {}, raw="".join(pieces)))
+        if self._broken is not None:
+            return _Received(self._calls, ToolCall("", "", {}, raw=self._broken))
+        return _Received(self._calls)
 
 
 def _read(raw: RawCall) -> ToolCall:

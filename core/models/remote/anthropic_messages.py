@@ -20,7 +20,7 @@ from .answer_judge import Task
 from .form import Form
 from .provider import failed
 from .servers import sampling
-from .strict_tools import Limits, Sent, StrictToolsProtocol, plain_id
+from .strict_tools import Limits, Sent, StrictToolsProtocol, Thought, plain_id
 
 #: Version of the API, a header of every request.
 _VERSION = "2023-06-01"
@@ -182,9 +182,13 @@ class AnthropicMessages(StrictToolsProtocol):
         result = {"type": "tool_result", "tool_use_id": call_id, "content": content}
         return [{**result, "is_error": True} if message.is_error else result]
 
-    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
+    def _thoughts(self, message: Message) -> list[Thought]:
+        """Return the blocks of thinking, without those that the API would refuse: they need a signature, or are
+        encrypted (``data``)."""
         kept = self.blocks_of(message, "anthropic")
-        return [(one.call_id, dict(one.data)) for one in kept if one.data.get("signature") or one.data.get("data")]
+        return [
+            Thought(one.call_id, dict(one.data)) for one in kept if one.data.get("signature") or one.data.get("data")
+        ]
 
     # -- answers -----------------------------------------------------------------------------------------------
 

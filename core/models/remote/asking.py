@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...basics.logs import logger_of
 from ...conversation.equal_calls import UnequalCalls
@@ -46,6 +46,13 @@ _LOG = logger_of("remote")
 
 #: Default context window in tokens, if the server does not report it.
 DEFAULT_WINDOW = 8_192
+
+
+class _Judged(NamedTuple):
+    """The form in which a server took a request, and the verdict on its answer."""
+
+    form: Form
+    verdict: Verdict
 
 
 class Asker:
@@ -95,17 +102,18 @@ class Asker:
         return Task.of(params, self._protocol.planner, repair=self._repair, convert=convert)
 
     async def answers(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the items of an answer: of one request, or of two if the first only chooses tools (`by_name`). The text
-        of both is that of the answer, and so are their token counts."""
+        """Yield the items of an answer: of one request, or of two if the first only chooses tools (`by_name`). Then the
+        answer has the text of both, and the sums of their token counts and attempts."""
         params = request.params
         if not is_by_name(params, self.window):
             async with aclosing(self._answer(task, request)) as items:
                 async for item in items:
                     yield item
             return
-        built, end, whole = MessageBuilder(), None, None
-        names = [params.tool_choice]
-        if params.tool_choice in ("auto", "required"):
+        built = MessageBuilder()
+        names, spent, attempts = [params.tool_choice], Usage(), 0
+        if params.tool_choice in ("auto", "required"):  # else the one tool is named already
+            end, whole = None, None
             first = replace(request, params=choosing(params))
             async with aclosing(self._answer(self.task(first), first)) as items:
                 async for item in items:
@@ -122,20 +130,17 @@ class Asker:
                 yield whole
                 return
             names = list(dict.fromkeys(call.name for call in whole.tool_calls))
-        spent = Usage() if end is None else end.usage
-        attempts = 0 if end is None else end.attempts
+            spent, attempts = end.usage, end.attempts
         second = replace(request, params=calling(params, names, spent.completion_tokens))
         async with aclosing(self._answer(self.task(second), second)) as items:
             async for item in items:
+                if isinstance(item, (RemoteFinish, RemoteGeneration)):
+                    item = replace(item, usage=spent + item.usage, attempts=attempts + item.attempts)
                 if isinstance(item, RemoteGeneration):
                     message = replace(built.message(), reasoning_blocks=item.message.reasoning_blocks)
-                    usage, count = spent + item.usage, attempts + item.attempts
-                    yield replace(item, message=message, usage=usage, attempts=count)
-                elif isinstance(item, RemoteFinish):
-                    yield replace(item, usage=spent + item.usage, attempts=attempts + item.attempts)
-                else:
-                    built.add(item)
-                    yield item
+                    item = replace(item, message=message)
+                built.add(item)
+                yield item
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -159,23 +164,26 @@ class Asker:
         messages, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
-        attempt, last, by_grammar = 0, 1 if enforced else retries + 1, False
+        attempt, last = 0, 1 if enforced else retries + 1
         while attempt < last:
             attempt += 1
+            # What was sent of an invalid answer cannot be taken back, so the next one waits to be compared with it.
             held = not enforced and (task.held or attempt > 1)
-            answer = Answer(requests=sent)
-            form = Form("text")
-            verdict = Verdict()
+            answer, judged = Answer(requests=sent), None
             unequal = None if task.params.equal_calls else UnequalCalls()
-            streamed = live and not held
-            async with aclosing(self._ask(task, messages, answer, streamed, held, enforced, by_grammar)) as events:
+            asked = self._ask(
+                task, messages, answer, live=live and not held, held=held, enforced=enforced, is_retry=attempt > 1
+            )
+            async with aclosing(asked) as events:
                 async for event in events:
-                    if isinstance(event, tuple):
-                        form, verdict = event
+                    if isinstance(event, _Judged):
+                        judged = event
                         continue
                     for certain in (event,) if unequal is None else unequal.feed((event,)):
                         built.add(certain)
                         yield certain
+            assert judged is not None  # the last item of `_ask`
+            form, verdict = judged
             usage += answer.usage
             is_ignored = ignores(form, answer, verdict, answer.used_up(self._protocol.window))
             if is_ignored:
@@ -198,21 +206,15 @@ class Asker:
                 raise BudgetError(
                     f"the token budget ended inside the answer; received: {received}", hint="raise max_tokens"
                 )
+            count, problems = len(verdict.wrong), [self._transport.shown(problem) for problem in verdict.wrong]
             _LOG.info(
-                "answer %d of at most %d of %s is not valid; problems: %d",
-                attempt,
-                retries + 1,
-                self._name,
-                len(verdict.wrong),
+                "answer %d of at most %d of %s is not valid; problems: %d", attempt, retries + 1, self._name, count
             )
-            _LOG.debug(
-                "problems of answer %d: %s", attempt, [self._transport.shown(problem) for problem in verdict.wrong]
-            )
+            _LOG.debug("problems of answer %d: %s", attempt, problems)
             if is_ignored:
                 last += 1  # the next form is requested in addition
             else:
                 messages += correction(answer, verdict)
-            by_grammar = True
         raise self._error_of_invalid(answer, verdict, attempt, task)
 
     def _finish(
@@ -259,13 +261,14 @@ class Asker:
         task: Task,
         messages: Sequence[Message],
         answer: Answer,
+        *,
         live: bool,
         held: bool,
         enforced: bool,
-        by_grammar: bool,
-    ) -> AsyncGenerator[Any, None]:
-        """Yield the events of one answer that are certain at once, then the pair of its form and the verdict on it.
-        Forms that the server refuses are weakened until it takes one (`Dialect.descend`).
+        is_retry: bool,
+    ) -> AsyncGenerator[Event | _Judged, None]:
+        """Yield the events of one answer that are certain at once, then the verdict on it. Forms that the server
+        refuses are weakened until it takes one (`Dialect.descend`).
 
         Args:
             task: the requirements of the request.
@@ -274,9 +277,9 @@ class Asker:
             live: stream the answer.
             held: no text is certain before the end.
             enforced: the server enforces the request completely, by our plug-in.
-            by_grammar: see `_forms`.
+            is_retry: the answer before was invalid.
         """
-        descent = self._dialect.descend(partial(self._forms, task, messages, enforced, by_grammar))
+        descent = self._dialect.descend(partial(self._forms, task, messages, enforced=enforced, needs_grammar=is_retry))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
@@ -312,19 +315,20 @@ class Asker:
             if isinstance(reader, EnforcedReader) and not verdict.wrong:
                 for event in reader.ends(verdict):
                     yield event
-            yield form, verdict
+            yield _Judged(form, verdict)
             return
         raise descent.refusals[0].error  # the last form is always tried
 
     def _forms(
-        self, task: Task, messages: Sequence[Message], enforced: bool, by_grammar: bool, unknown: Collection[str]
+        self, task: Task, messages: Sequence[Message], unknown: Collection[str], *, enforced: bool, needs_grammar: bool
     ) -> list[Form]:
-        """Return the forms of a request. ``by_grammar``: leave out those before the first in which our grammar says
-        everything, because the server's own constraint has let an invalid answer through."""
+        """Return the forms of a request. ``needs_grammar``: without those before the first form whose grammar of ours
+        says everything, because the server's own constraint has let an invalid answer through."""
         possible = self._protocol.forms(task, unknown, messages, enforced=enforced)
-        whole = (number for number, form in enumerate(possible) if form.plan is not None and not form.left_out)
-        first = next(whole, 0) if by_grammar else 0
-        return possible[first:]
+        if not needs_grammar:
+            return possible
+        of_grammar = (number for number, form in enumerate(possible) if form.plan is not None and not form.left_out)
+        return possible[next(of_grammar, 0) :]
 
     def _reader(self, task: Task, form: Form, held: bool) -> AnswerReader:
         """Return the reader of an answer in a form. Text is searched for calls by the parser of the form's own grammar;

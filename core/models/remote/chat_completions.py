@@ -108,7 +108,8 @@ class ChatCompletions(Protocol):
             self.is_found = True
 
     async def prepare(self, task: Task) -> bool:
-        """Look for our plug-in, and for a server that enforces our grammar; both until the server has answered once."""
+        """Ask the server, until it has answered once, for our plug-in and for support of our grammar. Return True if it
+        has the plug-in and the plug-in can enforce the task."""
         await self.find()
         enforced = is_enforceable(task)
         if enforced and not self._is_probed:
@@ -135,6 +136,8 @@ class ChatCompletions(Protocol):
         return [form for form in found if form.name not in self.ignored]
 
     def _standard_forms(self, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
+        """Return the forms without an exported grammar: for our plug-in (``enforced``) one, else those of the kind of
+        the server. Without constrained decoding (``task.free``), JSON is asked for in the prompt, the last form."""
         if task.tools is not None:
             tools = task.tools.to_openai(closed=True)
             if enforced:

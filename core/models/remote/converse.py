@@ -23,7 +23,7 @@ from .anthropic_messages import DEFAULT_BUDGET, LIMITS, thinking_of
 from .form import Form
 from .provider import failed
 from .servers import sampling
-from .strict_tools import Sent, StrictToolsProtocol, plain_id
+from .strict_tools import Sent, StrictToolsProtocol, Thought, plain_id
 
 #: Stop reasons of answers that Bedrock withheld, and of those that it could not read itself.
 _WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})
@@ -154,9 +154,9 @@ class Converse(StrictToolsProtocol):
         content = self.blocks(message.content) or [{"text": "(nothing)"}]
         return [{"toolResult": {"toolUseId": plain_id(message.tool_call_id or ""), "content": content, **error}}]
 
-    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
+    def _thoughts(self, message: Message) -> list[Thought]:
         kept = self.blocks_of(message, "bedrock")
-        return [(one.call_id, {"reasoningContent": dict(one.data)}) for one in kept]
+        return [Thought(one.call_id, {"reasoningContent": dict(one.data)}) for one in kept]
 
     # -- answers -----------------------------------------------------------------------------------------------
 

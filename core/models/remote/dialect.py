@@ -126,11 +126,11 @@ class Descent:
                 yield from self._variants(form)
 
     def _variants(self, form: Form) -> Iterator[Form]:
-        """Yield a form, and after each rejection the same form with fewer keywords: those that the server names, or all
-        unusual ones. It ends when the form is taken, too large, or cannot be weakened further. Known rejections are not
-        asked for again."""
+        """Yield a form, and after each rejection (the caller has called `refuse`) the same form with fewer keywords:
+        without those that the server names, or without all unusual ones. It ends when the form is taken, too large, or
+        cannot be weakened further. Known rejections are not asked for again."""
         unknown = self._dialect.unknown
-        for number in range(_NAMED_STEPS + 2):
+        for number in range(_NAMED_STEPS + 2):  # then once without all unusual keywords, and once to see its refusal
             request = json.dumps([form.name, form.fields], sort_keys=True)
             without = self._dialect.after(request)
             if without is None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall, new_call_id
@@ -34,8 +34,9 @@ _WITHHELD = frozenset(
 #: Signature with which Google takes a call that Gemini did not make itself (guide "Thought signatures").
 NO_SIGNATURE = "skip_thought_signature_validator"
 
-#: Refusals about signatures: calls without one get `NO_SIGNATURE`, then all calls.
-_MISSING, _WRONG = "missing thoughtSignature", "thoughtSignature"
+#: What Gemini may refuse of the signatures of calls, in the place of an optional field: that some are missing (these
+#: calls get `NO_SIGNATURE`), then those that there are (all calls get it).
+_MISSING_SIGNATURES, _ALL_SIGNATURES = "missing thoughtSignature", "thoughtSignature"
 
 
 class Gemini(ProviderProtocol):
@@ -53,7 +54,10 @@ class Gemini(ProviderProtocol):
     version = "v1beta"
     key_names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     own_fields = MappingProxyType({"contents": "give the conversation as the prompt"})
-    optional = (_MISSING, _WRONG, "thinkingConfig", "topK", "topP", "seed", "temperature", "stopSequences")
+    optional = (
+        *(_MISSING_SIGNATURES, _ALL_SIGNATURES),
+        *("thinkingConfig", "topK", "topP", "seed", "temperature", "stopSequences"),
+    )
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -81,13 +85,14 @@ class Gemini(ProviderProtocol):
         if tools is None:
             if not task.is_json:
                 forbidden = [] if task.forbidden is None else task.forbidden.to_openai(closed=True)
-                declared, _, _ = _declared(forbidden, unknown)
+                declared = _declared(forbidden, unknown).declarations
                 return [Form("text", _tools(declared, {"mode": "NONE"}) if declared else {})]
             answer = self._answer_form(schema, unknown)
             return [prompt] if task.free or answer is None else [answer, prompt]
         if params.tool_format is not None:
             return [prompt]
-        declared, left_out, schemas = _declared(tools.to_openai(closed=True), unknown)
+        declared, left_out = _declared(tools.to_openai(closed=True), unknown)
+        schemas = tuple(one["parametersJsonSchema"] for one in declared)
         strict: dict[str, Any] = {"mode": "VALIDATED" if params.tool_choice == "auto" else "ANY"}
         if params.tool_choice not in ("auto", "required"):
             strict["allowedFunctionNames"] = [params.tool_choice]
@@ -142,7 +147,8 @@ class Gemini(ProviderProtocol):
         """Return the field that a refusal names, in either spelling of Google's APIs."""
         said = reason.lower().replace("_", "").replace(" ", "")
         if "thoughtsignature" in said and any(_calls_in(turn) for turn in body["contents"]):
-            return _WRONG if _MISSING in self._refused or "missing" not in said else _MISSING
+            is_missing = "missing" in said and _MISSING_SIGNATURES not in self._refused
+            return _MISSING_SIGNATURES if is_missing else _ALL_SIGNATURES
         if "thinking" in said and "thinkingConfig" in body["generationConfig"]:
             return "thinkingConfig"
         if "schema" in said or "function" in said:
@@ -151,8 +157,9 @@ class Gemini(ProviderProtocol):
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field, or with signatures that say that there are none."""
-        if name in (_MISSING, _WRONG):
-            return {**body, "contents": [_signed(turn, is_replaced=name == _WRONG) for turn in body["contents"]]}
+        if name in (_MISSING_SIGNATURES, _ALL_SIGNATURES):
+            is_replaced = name == _ALL_SIGNATURES
+            return {**body, "contents": [_signed(turn, is_replaced=is_replaced) for turn in body["contents"]]}
         config = {key: value for key, value in body["generationConfig"].items() if key != name}
         return {**body, "generationConfig": config}
 
@@ -200,10 +207,15 @@ class Gemini(ProviderProtocol):
         return _read(event, answer)
 
 
-def _declared(
-    tools: Sequence[Mapping[str, Any]], unknown: Collection[str]
-) -> tuple[list[dict[str, Any]], tuple[str, ...], tuple[Any, ...]]:
-    """Return the declarations of tools, the pointers of removed keywords, and the schemas.
+class _Declared(NamedTuple):
+    """Declarations of tools, and pointers of the keywords that they lack, each after the tool's name."""
+
+    declarations: list[dict[str, Any]]
+    left_out: tuple[str, ...]
+
+
+def _declared(tools: Sequence[Mapping[str, Any]], unknown: Collection[str]) -> _Declared:
+    """Return tools as Gemini declares them, without the keywords ``unknown``.
 
     A tool whose schema the subset cannot say (recursion) takes any object, and its schema is in its description.
     """
@@ -224,7 +236,7 @@ def _declared(
             sent = with_notes(taken.schema, schema, removed)
             left_out += [name + place for place in removed]
         made.append({"name": name, **({"description": described} if described else {}), "parametersJsonSchema": sent})
-    return made, tuple(left_out), tuple(one["parametersJsonSchema"] for one in made)
+    return _Declared(made, tuple(left_out))
 
 
 def _tools(declared: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> dict[str, Any]:
@@ -236,18 +248,16 @@ def _calls_in(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _signed(turn: Mapping[str, Any], *, is_replaced: bool) -> Mapping[str, Any]:
-    """Return a turn whose first call has a signature, as all turns of Gemini with calls do."""
-    calls = _calls_in(turn)
-    if not calls:
+    """Return a turn whose first call has a signature, which Gemini demands of each turn with calls: `NO_SIGNATURE`, if
+    it has none of its own. ``is_replaced``: signatures of its own are removed, because the server refused them."""
+    if not _calls_in(turn):
         return turn
-    first = calls[0]
-    parts = []
-    for part in turn["parts"]:
-        if is_replaced:
-            part = {key: value for key, value in part.items() if key != "thoughtSignature"}
-        if "functionCall" in part and part["functionCall"] is first["functionCall"]:
-            part = {"thoughtSignature": NO_SIGNATURE, **part}
-        parts.append(part)
+    parts = [dict(part) for part in turn["parts"]]
+    if is_replaced:
+        for part in parts:
+            part.pop("thoughtSignature", None)
+    first = next(part for part in parts if "functionCall" in part)
+    first.setdefault("thoughtSignature", NO_SIGNATURE)
     return {**turn, "parts": parts}
 
 

@@ -208,7 +208,7 @@ class RemoteModel(Model):
             return False
         try:
             return is_enforceable(self._asker.task_of(bound))
-        except LiveValuesError:  # the conversation of a request has values
+        except LiveValuesError:  # ``x-seen`` has no values, because there is no conversation here; a request has one
             return True
 
     def close(self) -> None:

@@ -83,23 +83,24 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
         return None
     if "think" in template.source and params.thinking is not False:
         return None  # the grammar is that of the answer alone
-    wire, described, text = None, [], ""
+    wire, declared, tool_prompt = None, [], ""  # the format of calls, and how the prompt describes the tools
     try:
         if task.schema is not None:
             messages = with_system(messages, schema_text(task.schema, tools is not None))
         if tools is not None:
             own = tools.shown_format(template.source, ())
-            is_shown = own is not None and params.tool_format is None
-            wire = own if is_shown else tools.wire_format(params.tool_format, template.source, ())
+            is_own = own is not None and params.tool_format is None
+            wire = own if is_own else tools.wire_format(params.tool_format, template.source, ())
+            # A template describes tools, and writes calls, in its own format alone.
             if wire != own or not message_shape(template.source).writes_calls:
                 messages = tools.render_history(messages, wire)
-            described, text = (tools.to_openai() if wire == own else []), tools.prompt(wire)
+            declared, tool_prompt = (tools.to_openai() if wire == own else []), tools.prompt(wire)
         plan = planner.plan(task.plannable, wire)
         if plan.grammar.specials:
             return None
         exported = _exported(plan.grammar, GRAMMAR)
-        thinking = params.thinking is not False if isinstance(params.thinking, int) else None
-        pieces = template.render_prompt(messages, described, text, thinking)
+        thinking = params.thinking is not False if isinstance(params.thinking, int) else None  # None: the default
+        pieces = template.render_prompt(messages, declared, tool_prompt, thinking)
         prompt = "".join(piece for piece, _ in pieces)
     except (GrammarError, LimitError, ModelError, SchemaError) as error:
         _LOG.info("the request has no grammar for the server: %s", error)
@@ -221,8 +222,8 @@ async def completion_pieces(
 
 
 async def _tokens(transport: Transport, prompt: str) -> Any:
-    """Return the tokens of a prompt with one first token, although server and template may both write it; the text, if
-    the server does not tell its tokens."""
+    """Return the tokens of a prompt; the text, if the server does not tell its tokens. The token that begins a sequence
+    is there once, also if the server adds it and the template has written it."""
     try:
         body = {"content": prompt, "add_special": True, "parse_special": True}
         found = await transport.fetch("/tokenize", body)

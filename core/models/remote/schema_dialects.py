@@ -145,7 +145,8 @@ def strict_schema(schema: Any, subset: Subset = OPENAI) -> Reduced | None:
 
 def _with_plain_enums(left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
     """Return a schema in which ``const`` is an ``enum`` of one value, and a ``$ref`` has no other keywords beside it;
-    the pointers of removed keywords are appended to ``left_out``."""
+    the pointers of removed keywords are appended to ``left_out``. The schema is at ``steps`` below ``place``, a JSON
+    pointer: ``KEYWORDS.map_subschemas`` passes them."""
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
@@ -171,17 +172,18 @@ def with_notes(sent: Any, schema: Any, left_out: Sequence[str]) -> Any:
         left_out: the pointers of the removed keywords.
     """
     sent, schema = copy.deepcopy(sent), of_today(schema)
-    notes: dict[int, tuple[dict[str, Any], list[str]]] = {}
+    notes: dict[tuple[str, ...], list[str]] = {}  # by the place of a subschema, ``'pattern: "^a"'``
     for pointer in left_out:
-        *steps, key = [unescape(step) for step in pointer.split("/")[1:]]
-        place, value = _at(sent, steps), _at(schema, [*steps, key])
+        *place, key = [unescape(step) for step in pointer.split("/")[1:]]
+        subschema, value = _at(sent, place), _at(schema, [*place, key])
         text = json.dumps(value, ensure_ascii=False)
-        if isinstance(place, dict) and "$ref" not in place and len(text) <= _MAX_NOTE:
-            notes.setdefault(id(place), (place, []))[1].append(f"{key}: {text}")
-    for place, words in notes.values():
-        before = place.get("description")
+        if isinstance(subschema, dict) and "$ref" not in subschema and len(text) <= _MAX_NOTE:
+            notes.setdefault(tuple(place), []).append(f"{key}: {text}")
+    for at, words in notes.items():
+        subschema = _at(sent, at)
+        before = subschema.get("description")
         note = "{" + ", ".join(words) + "}"
-        place["description"] = f"{before}\n\n{note}" if isinstance(before, str) and before else note
+        subschema["description"] = f"{before}\n\n{note}" if isinstance(before, str) and before else note
     return sent
 
 
@@ -237,6 +239,7 @@ def consistent(schema: Any) -> Any:
 
 
 def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
+    """Change one subschema as `consistent` says, and return it. An ``enum`` without any value of the type stays."""
     values, members = schema.get("enum"), schema.get("properties")
     if isinstance(values, list) and (possible := [one for one in values if _is_of_type(one, schema)]):
         schema["enum"] = possible
@@ -247,6 +250,7 @@ def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_void(schema: Any) -> bool:
+    """Return True if no value of a schema's ``enum`` has its type."""
     values = schema.get("enum") if isinstance(schema, Mapping) else None
     return isinstance(values, list) and not any(_is_of_type(one, schema) for one in values)
 
@@ -288,16 +292,16 @@ def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
 def without(schema: Any, keep: Keep) -> Reduced:
     """Return the schema without the keywords for which ``keep`` is False.
 
-    ``oneOf`` becomes ``anyOf`` if only that is kept. If a wider subschema would make the whole narrower (as in
-    ``not``), a keyword is removed if anything in it, or in the target of its references, is.
+    ``oneOf`` becomes ``anyOf`` if only that is kept. A subschema without a keyword is wider, and under ``not`` that
+    makes the whole narrower. So ``not`` (and each of `_INVERTING`) is removed with any keyword inside it.
 
     Law: every valid instance of ``schema`` is valid for the result.
     """
     left_out: list[str] = []
     schema = of_today(schema)
     reduced = _reduce(keep, left_out, "", schema)
-    if left_out and refers(reduced):  # the target of a reference may have become wider
-        left_out = []
+    if left_out and refers(reduced):
+        left_out = []  # again: the target of a reference under ``not`` may have become wider
 
         def keep_closed(key: str, value: Any) -> bool:
             return keep(key, value) and not (key in _INVERTING and refers(value))
@@ -308,7 +312,8 @@ def without(schema: Any, keep: Keep) -> Reduced:
 
 def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
     """Return a subschema with the keywords for which ``keep`` is True, and with formats and classes in the standard
-    spelling; append the pointers of the others to ``left_out``. The result is never narrower: see `without`."""
+    spelling; append the pointers of the others to ``left_out``. The result is never narrower: see `without`. The
+    subschema is at ``steps`` below ``place``, a JSON pointer: ``KEYWORDS.map_subschemas`` passes them."""
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
@@ -345,24 +350,23 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
     return _widened(schema, reduced, lost=len(left_out) > before)
 
 
-def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
-    """Return the kept keywords (``found``, which is changed) of a schema, without those that become stricter if another
-    one is missing. ``lost``: a keyword was removed anywhere in the schema."""
-    gone = schema.keys() - found.keys()
-    if "patternProperties" in gone:
-        found.pop("additionalProperties", None)
-    if "prefixItems" in gone:
-        found.pop("items", None)
-    if "contains" in gone:
-        found.pop("maxContains", None)
-        found.pop("minContains", None)
-    if gone & {"if", "then", "else"}:
-        for key in ("if", "then", "else"):
-            found.pop(key, None)
+#: By keyword, those that become stricter without it. For example, ``additionalProperties`` then also applies to members
+#: that ``patternProperties`` matched.
+_STRICTER_WITHOUT: Mapping[str, tuple[str, ...]] = {
+    "patternProperties": ("additionalProperties",),
+    "prefixItems": ("items",),
+    "contains": ("maxContains", "minContains"),
+    **dict.fromkeys(("if", "then", "else"), ("if", "then", "else")),
+}
+
+
+def _widened(schema: Mapping[str, Any], reduced: Mapping[str, Any], *, lost: bool) -> dict[str, Any]:
+    """Return the kept keywords ``reduced`` of a schema, without those that become stricter because another is missing.
+    ``lost``: a keyword was removed anywhere in the schema, so that more may count as unevaluated."""
+    stricter = {key for removed in schema.keys() - reduced.keys() for key in _STRICTER_WITHOUT.get(removed, ())}
     if lost:
-        for key in ("unevaluatedProperties", "unevaluatedItems"):
-            found.pop(key, None)
-    return found
+        stricter |= {"unevaluatedProperties", "unevaluatedItems"}
+    return {key: value for key, value in reduced.items() if key not in stricter}
 
 
 def _is_ours(name: str) -> bool:

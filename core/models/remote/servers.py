@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import ModelError
 from ...generation.params import OPTIONS, GenerateParams
@@ -78,36 +78,37 @@ def _forms(
     """Return the forms of `forms`, without their schemas: the server's own constraints first, the prompt last."""
     if not tools:
         return [Form("text")] if schema is None else [*_json_forms(kind, schema, unknown), _in_prompt(schema)]
-    beside = schema is not None
+    has_schema = schema is not None
     if params.tool_format is not None:
         return [_in_prompt(schema, has_tools=True)]
-    sent, places = [], ()
+    declared, removed = [], ()
     for tool in tools:
         function = dict(tool["function"])
-        reduced, left_out = known(function.get("parameters", {"type": "object"}), unknown)
-        places += tuple(function["name"] + place for place in left_out)
-        sent.append({**tool, "function": {**function, "parameters": plain_schema(reduced)}})
+        reduced, pointers = known(function.get("parameters", {"type": "object"}), unknown)
+        removed += tuple(function["name"] + pointer for pointer in pointers)
+        declared.append({**tool, "function": {**function, "parameters": plain_schema(reduced)}})
     possible = []
-    strict, left_out, is_strict = _strict_tools(kind, sent)
-    rest = _choice(kind, params)
-    names = tuple(tool["function"]["name"] for tool in sent)
-    if beside and kind == "openai" and params.tool_choice == "auto":
+    strict = _strict_tools(kind, declared)
+    choice = _choice(kind, params)
+    names = tuple(tool["function"]["name"] for tool in declared)
+    if has_schema and kind == "openai" and params.tool_choice == "auto":
         # On other servers, a response format together with tools forbids calls, or is an error.
         answer = _json_forms(kind, schema, unknown)[0]
-        name = f"{'strict ' if is_strict else ''}tools + {answer.name}"
-        possible.append(Form(name, {**strict, **rest, **answer.fields}, places + left_out + answer.left_out))
-    if kind == "ollama" and not beside and (call := _call_schema(params, sent, unknown)) is not None:
+        name = f"{'strict ' if strict.is_any else ''}tools + {answer.name}"
+        fields = {"tools": strict.tools, **choice, **answer.fields}
+        possible.append(Form(name, fields, removed + strict.left_out + answer.left_out))
+    if kind == "ollama" and not has_schema and (call := _call_schema(params, declared, unknown)) is not None:
+        # Ollama enforces no tools, but the schema of a JSON answer: that of a call.
         named = {"name": "call", "schema": call, "strict": True}
-        given = {"tools": sent, "response_format": {"type": "json_schema", "json_schema": named}}
+        fields = {"tools": declared, "response_format": {"type": "json_schema", "json_schema": named}}
         shape = '{"name": <function-name>, "arguments": <args-json-object>}'
         how = f"a JSON array of calls: [{shape}]" if call["type"] == "array" else f"one call as JSON: {shape}"
-        possible.append(Form(CALLS, given, places, instruction=f"Answer with {how}", promises=names))
-    if is_strict:
+        possible.append(Form(CALLS, fields, removed, instruction=f"Answer with {how}", promises=names))
+    if strict.is_any:
         promised = names if kind in ("vllm", "sglang") else ()
-        possible.append(
-            Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside, promises=promised)
-        )
-    possible.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
+        fields, left_out = {"tools": strict.tools, **choice}, removed + strict.left_out
+        possible.append(Form("strict tools", fields, left_out, schema_in_prompt=has_schema, promises=promised))
+    possible.append(Form("tools", {"tools": declared, **choice}, removed, schema_in_prompt=has_schema))
     return [*possible, _in_prompt(schema, has_tools=True)]
 
 
@@ -164,49 +165,60 @@ def _call_schema(
     return call
 
 
-def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:
-    """Return the tools, ``strict`` if the server supports it; the removed pointers; and True if any tool is strict."""
-    sent, left_out, is_strict = [], [], False
+class _StrictTools(NamedTuple):
+    """Tools with ``"strict": true``, as far as a server supports it.
+
+    Attributes:
+        tools: OpenAI-style dicts.
+        left_out: pointers of keywords that strict tools cannot have, each after the tool's name.
+        is_any: at least one tool is strict.
+    """
+
+    tools: list[dict[str, Any]]
+    left_out: tuple[str, ...]
+    is_any: bool
+
+
+def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> _StrictTools:
+    """Return tools, each strict if the server supports that for its schema."""
+    sent, left_out, is_any = [], [], False
     for tool in tools:
         function = dict(tool["function"])
         if kind in ("vllm", "sglang"):
-            function["strict"] = is_strict = True
+            function["strict"] = is_any = True
         elif kind == "openai" and (taken := strict_schema(function.get("parameters"))) is not None:
             function |= {"parameters": taken.schema, "strict": True}
             left_out += [function["name"] + place for place in taken.left_out]
-            is_strict = True
+            is_any = True
         sent.append({**tool, "function": function})
-    return {"tools": sent}, tuple(left_out), is_strict
+    return _StrictTools(sent, tuple(left_out), is_any)
 
 
 def _json_forms(kind: str, schema: Any, unknown: Collection[str]) -> list[Form]:
     """Return the forms of a request for JSON, in order of preference: the schema in ``response_format`` (adapted to
     OpenAI's strict mode, or to llama.cpp's patterns); other fields that some servers read; any JSON object, with the
     schema in the prompt."""
-    schema, gone = known(schema, unknown)
+    schema, pointers = known(schema, unknown)
+    removed = tuple(f"response{pointer}" for pointer in pointers)
     if isinstance(schema, bool):
         schema = {}
-    sent, strict = schema, True
-    left_out: tuple[str, ...] = ()
+    taken: Reduced | None = Reduced(schema, ())
     if kind == "openai":
         taken = strict_schema(schema)
-        strict = taken is not None
-        if taken is not None:
-            sent, left_out = taken
     elif kind == "llama.cpp":
-        sent, left_out = anchored_schema(schema)
-    named = {"name": "answer", "schema": sent, "strict": strict}
-    places = tuple(f"response{place}" for place in gone)
-    all_places = places + tuple(f"response{place}" for place in left_out)
-    possible = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, all_places)]
+        taken = anchored_schema(schema)
+    sent, left_out = taken or Reduced(schema, ())  # a schema that strict mode does not take is sent as it is
+    named = {"name": "answer", "schema": sent, "strict": taken is not None}
+    left_out = (*removed, *(f"response{pointer}" for pointer in left_out))
+    possible = [Form("json_schema", {"response_format": {"type": "json_schema", "json_schema": named}}, left_out)]
     if kind == "vllm":
-        possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}, places))
+        possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}, removed))
     if schema.get("type") == "object":
         # llama.cpp and its derivatives read the schema here; other servers ignore or reject the field.
-        inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
-        possible.append(Form("json_object with schema", {"response_format": inline}, places, schema_in_prompt=True))
+        inline = {"type": "json_object", "schema": anchored_schema(schema).schema}
+        possible.append(Form("json_object with schema", {"response_format": inline}, removed, schema_in_prompt=True))
         possible.append(
-            Form("json_object", {"response_format": {"type": "json_object"}}, places, schema_in_prompt=True)
+            Form("json_object", {"response_format": {"type": "json_object"}}, removed, schema_in_prompt=True)
         )
     return possible
 

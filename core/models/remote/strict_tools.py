@@ -7,7 +7,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from ...conversation.messages import Message
 from ...generation.params import GenerateParams
@@ -107,7 +107,7 @@ def strict_ladder(
         (tool for tool in all_tools.values() if tool.strict is not None),
         key=lambda tool: (tool.optional + tool.unions, tool.size),
     )
-    number = optional = unions = 0  # of those that fit
+    number = optional = unions = 0  # of the candidates that fit, together
     for tool in candidates[: limits.tools]:
         optional, unions = optional + tool.optional, unions + tool.unions
         if optional > limits.optional or unions > limits.unions:
@@ -129,6 +129,27 @@ def strict_ladder(
         if not number:
             return
         number //= 2
+
+
+class Thought(NamedTuple):
+    """A block of reasoning in an earlier answer, and the id of the call that it belongs to (None: to no call)."""
+
+    call_id: str | None
+    block: dict[str, Any]
+
+
+class _Choice(NamedTuple):
+    """The tool choice of a request.
+
+    Attributes:
+        fields: the fields of the request that say it.
+        instruction: what they cannot say, as a text for the system turn.
+        unsaid: the name of the option that they cannot say.
+    """
+
+    fields: dict[str, Any]
+    instruction: str = ""
+    unsaid: tuple[str, ...] = ()
 
 
 _NO_STRICT = re.compile(
@@ -166,30 +187,29 @@ class StrictToolsProtocol(ProviderProtocol):
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
 
     @abstractmethod
-    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
-        """Return the blocks of an answer's reasoning, each with the id of the call that it belongs to."""
+    def _thoughts(self, message: Message) -> list[Thought]:
+        """Return the blocks of an answer's reasoning."""
 
     def _past_answer(self, message: Message) -> list[dict[str, Any]]:
-        """Return the blocks of an earlier answer, its reasoning where it was."""
+        """Return the blocks of an earlier answer: reasoning that belongs to no call, the text, and the calls, each
+        after its reasoning."""
         thoughts = self._thoughts(message)
         call_ids = {call.id for call in message.tool_calls}
-        blocks = [thought for call_id, thought in thoughts if call_id not in call_ids]
+        blocks = [thought.block for thought in thoughts if thought.call_id not in call_ids]
         blocks += self.blocks(message.content)
         for call in message.tool_calls:
-            blocks += [thought for call_id, thought in thoughts if call_id == call.id]
+            blocks += [thought.block for thought in thoughts if thought.call_id == call.id]
             blocks.append(self._call(call))
         return blocks
 
-    def _choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
-        """Return the fields of the tool choice, an instruction for what they cannot say, and the name of that.
-
-        Thinking excludes a forced call, so a call is only demanded in words then.
-        """
+    def _choice(self, params: GenerateParams) -> _Choice:
+        """Return the tool choice of a request. Thinking excludes a forced call, so a call is only demanded in words
+        then."""
         choice = params.tool_choice
         if choice == "auto" or params.thinking in (None, False):
-            return self.choice_fields(choice, params.parallel_tool_calls), "", ()
+            return _Choice(self.choice_fields(choice, params.parallel_tool_calls))
         instruction = "Call a tool." if choice == "required" else f"Call the tool {choice}."
-        return self.choice_fields("auto", params.parallel_tool_calls), instruction, ("tool_choice",)
+        return _Choice(self.choice_fields("auto", params.parallel_tool_calls), instruction, ("tool_choice",))
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
         """Return the forms, the strongest first: with as many strict tools as the limits allow, then fewer, then none;
@@ -204,24 +224,24 @@ class StrictToolsProtocol(ProviderProtocol):
             return [prompt] if task.free or answer is None else [answer, prompt]
         if params.tool_format is not None:
             return [prompt]
-        choice, instruction, unsaid = self._choice(params)
+        choice = self._choice(params)
         given = tools.to_openai(closed=True)
         possible: list[Form] = []
         no_answer = Form("")
-        for own in (answer, no_answer) if beside and answer is not None else (no_answer,):
-            size = len(json.dumps(own.schemas)) if own.schemas else 0
+        for beside_tools in (answer, no_answer) if beside and answer is not None else (no_answer,):
+            size = len(json.dumps(beside_tools.schemas)) if beside_tools.schemas else 0
             for sent in strict_ladder(given, self.subset, self.limits, unknown, size):
                 if sent.strict and not self.takes_strict:
                     continue
                 possible.append(
                     Form(
-                        _name_of(sent, own),
-                        {**self.tool_fields(given, sent, choice), **own.fields},
-                        sent.left_out + own.left_out + unsaid,
-                        schema_in_prompt=beside and own is no_answer,
-                        schemas=(*sent.schemas.values(), *own.schemas),
-                        instruction=instruction,
-                        size=sent.size if sent.strict or own.schemas else 0,
+                        _name_of(sent, beside_tools),
+                        {**self.tool_fields(given, sent, choice.fields), **beside_tools.fields},
+                        sent.left_out + beside_tools.left_out + choice.unsaid,
+                        schema_in_prompt=beside and beside_tools is no_answer,
+                        schemas=(*sent.schemas.values(), *beside_tools.schemas),
+                        instruction=choice.instruction,
+                        size=sent.size if sent.strict or beside_tools.schemas else 0,
                     )
                 )
         return [*possible, prompt]
