@@ -7,9 +7,8 @@ cdef class Frontier:
     cdef int* terms
     cdef int* parents
     cdef int room
-    # by the numbers of terms: 1 for those that were met
-    cdef unsigned char* met
-    cdef int met_room
+    cdef unsigned char* marks
+    cdef int mark_room
 
     cdef int begin(self, int term) except -1
     cdef int meet(self, int term, int parent) except -1

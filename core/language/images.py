@@ -57,9 +57,10 @@ class _Image:
         self._spelling = spelling
         self._start = within
         self._edges = _edges(self._terms, within)
-        self._ends: dict[tuple[int, int], frozenset[int]] = {}
-        self._users: dict[tuple[int, int], set[tuple[int, int]]] = {}
-        self._pending: list[tuple[int, int]] = []
+        # The fixpoint of `_reached`; a pair is a node and the state before it.
+        self._ends: dict[tuple[int, int], frozenset[int]] = {}  # by pair, the states found so far
+        self._users: dict[tuple[int, int], set[tuple[int, int]]] = {}  # by pair, the pairs that depend on it
+        self._pending: list[tuple[int, int]] = []  # pairs to be computed (again)
 
     def of(self, node: int) -> int:
         """Return the image of a node."""
@@ -190,8 +191,10 @@ class _Image:
         of copies left."""
         nodes = self._nodes
         following = sorted(self._reached(part, start))
-        if following == [start] and (most is not None or not least):
-            return int(nodes.repeat(self._between(part, start, start), least, most)) if start == end else 0
+        if following == [start] and (most is not None or not least):  # no rule for each number of copies is needed
+            if start != end:
+                return node_kinds.EMPTY
+            return int(nodes.repeat(self._between(part, start, start), least, most))
         if most == 0:
             return node_kinds.EPSILON if start == end else node_kinds.EMPTY
 
@@ -319,7 +322,9 @@ def json_escaped(terms: Terms, term: int) -> int:
 
 
 def json_spellings(terms: Terms, chars: CharSet) -> int:
-    """Return all spellings of the characters of a class in a JSON string (RFC 8259, section 7)."""
+    r"""Return all spellings of the characters of a class in a JSON string (RFC 8259, section 7).
+
+    For example, a slash is ``/``, ``\/``, ``\u002f`` or ``\u002F``."""
     written = [terms.chars(CharSet.of("".join(letter for code, letter in _LETTERS.items() if code in chars)))]
     for first, last in chars.ranges:
         if first < _ASTRAL:
@@ -330,10 +335,10 @@ def json_spellings(terms: Terms, chars: CharSet) -> int:
 
 
 def _in_json(terms: Terms, chars: CharSet) -> int:
-    """Return the spellings of the characters of a class in a JSON string."""
+    """Return the spellings of the characters of a class that `json_escaped` allows."""
     written = []
     for first, last in (chars & _ESCAPED).ranges:
-        codes = range(first, min(last, 0x5C) + 1)
+        codes = range(first, min(last, 0x5C) + 1)  # up to the last character of `_SHORT`
         written.append(terms.words([_SHORT[code] for code in codes if code in _SHORT]))
         if first < 0x20:
             written.append(_unit(terms, first, min(last, 0x1F)))
@@ -350,7 +355,9 @@ def _unit(terms: Terms, low: int, high: int) -> int:
 
 
 def _pairs(terms: Terms, low: int, high: int) -> int:
-    """Return the surrogate pairs of supplementary characters, given as code points minus 0x10000."""
+    r"""Return the surrogate pairs (``u``, 4 digits, ``\u``, 4 digits) of a range of supplementary characters, given as
+    code points minus 0x10000. The high surrogate has the upper ten bits (``first`` to ``last``), the low one the lower
+    ten (``begin`` of ``first`` to ``end`` of ``last``)."""
     (first, begin), (last, end) = divmod(low, 0x400), divmod(high, 0x400)
 
     def pair(first: int, last: int, begin: int, end: int) -> int:

@@ -64,7 +64,8 @@ def suggested(of: int, places: int, remainder: int, decimals: int) -> list[str]:
     """Return digit strings that complete a multiple (see `Terms.multiples`), the shortest first.
 
     For each number of digits before the point: the smallest, with and without leading zeros; with a point only if the
-    divisor has decimal places.
+    divisor has decimal places. For example, multiples of 0.25 (``of`` 25, ``places`` 2) after no digits: ``""``,
+    ``".00"``, ``"0"``, ``"1"``, ``"0.00"``, ...
     """
     if decimals >= 0:
         missing = max(0, places - decimals)
@@ -75,8 +76,11 @@ def suggested(of: int, places: int, remainder: int, decimals: int) -> list[str]:
         for modulus, more in dict.fromkeys(((of // gcd(of, 10**places), 0), (of, places))):
             size = 10 ** (digits + more)
             rest = -remainder * size % modulus
-            least = size // 10 if digits else 0
-            for number in (rest, rest - (rest - least) // modulus * modulus):
+            least = size // 10 if digits else 0  # without a leading zero
+            for number in (
+                rest,
+                rest - (rest - least) // modulus * modulus,
+            ):  # the smallest of all, and from `least` on
                 if number < size:
                     text = str(number).zfill(digits + more) if digits + more else ""
                     found[text[:digits] + "." + text[digits:] if more else text] = None

@@ -96,7 +96,7 @@ class NodeSearch(NodeStore):
         try:
             while cell(self, current, node_kinds.KIND) == node_kinds.LAZY:
                 number = cell(self, current, node_kinds.C)
-                if number > 0:
+                if number > 0:  # its expansion, plus one
                     current = number - 1
                     break
                 if current in chain:
@@ -105,7 +105,7 @@ class NodeSearch(NodeStore):
                 before = len(self.terms)
                 try:
                     rule = self._things[cell(self, current, node_kinds.A)]
-                    current = rule(-1 - number) if number else rule()
+                    current = rule(-1 - number) if number else rule()  # below 0: the number of a rule of a family
                 except (LimitError, SchemaError) as error:
                     current = self._without(current, error, before)
                 except RecursionError:
@@ -201,17 +201,16 @@ class NodeSearch(NodeStore):
         if known:
             return known
         if question == node_kinds.HAS_TEXT:  # decided by its parts, if they are known
-            part: cython.int = cell(self, node, node_kinds.B)
             if cell(self, node, node_kinds.KIND) == node_kinds.LAZY:
-                part = self._as_empty_as(node)
-                known = 0 if part < 0 else cell(self, part, node_kinds.HAS_TEXT)
+                like: cython.int = self._as_empty_as(node)
+                known = 0 if like < 0 else cell(self, like, node_kinds.HAS_TEXT)
             elif cell(self, node, node_kinds.KIND) == node_kinds.SEQ:
-                known = cell(self, part, node_kinds.HAS_TEXT)
-                part = cell(self, cell(self, node, node_kinds.A), node_kinds.HAS_TEXT)
-                if known == node_kinds.NO or part == node_kinds.NO:
+                left: cython.int = cell(self, cell(self, node, node_kinds.A), node_kinds.HAS_TEXT)
+                right: cython.int = cell(self, cell(self, node, node_kinds.B), node_kinds.HAS_TEXT)
+                if left == node_kinds.NO or right == node_kinds.NO:
                     known = node_kinds.NO
                 else:
-                    known = node_kinds.YES if known and part else 0
+                    known = node_kinds.YES if left and right else 0
             if known:
                 self._cells[node * node_kinds.WIDTH + question] = known
                 return known
@@ -241,7 +240,7 @@ class NodeSearch(NodeStore):
         self._push(at)
         self._push(cell(self, node, node_kinds.MARK))
         self._push(len(self._provisional))
-        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = at + 1
+        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = at + 1  # in progress: its frame, plus one
         self.met += 1
         return 0
 
@@ -262,19 +261,22 @@ class NodeSearch(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _make_provisional(self, node: cython.int, lowest: cython.int, first: cython.Py_ssize_t) -> cython.int:
-        """Make the "no" of a popped node provisional, with those from index ``first`` found below it, until the lowest
-        frame on which they depend has an answer."""
+        """Make the "no" of a popped node provisional, until the lowest frame on which it depends has an answer. The
+        provisional answers from index ``first``, which were found below the node, join its group (see `_depends`)."""
         while self._groups and self._groups[len(self._groups) - 1][0] >= first:
             self._groups.pop()
         self._groups.append((first, lowest))
         self._provisional.append((node, cell(self, node, node_kinds.MARK)))
-        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = -len(self._provisional)
+        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = -len(self._provisional)  # its number, from 1
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _depends(self, number: cython.Py_ssize_t) -> cython.int:
-        """Return the lowest frame on which a provisional answer, given by its index, depends."""
+        """Return the lowest frame on which a provisional answer depends, that of its group.
+
+        ``number`` is the index of the answer in ``_provisional``. ``_groups`` has a pair for each group of answers, in
+        order: the index of the first one, and the frame."""
         low: cython.Py_ssize_t = 0
         high: cython.Py_ssize_t = len(self._groups)
         while low < high:  # the last group that begins at or before the answer
@@ -320,7 +322,7 @@ class NodeSearch(NodeStore):
                 answer = cell(self, child, question)
                 if not answer:
                     mark = cell(self, child, node_kinds.MARK)
-                    if mark > start:  # in progress: its frame, plus one
+                    if mark > start:  # in progress
                         mark -= 1
                     elif mark < -first:  # a provisional answer of this search
                         mark = self._depends(-mark - 1)

@@ -2,7 +2,7 @@
 """The store of grammar nodes: hash-consing, and their construction.
 
 A node is a row of one array of integers, interned by a hash table; bytes, names and rules are entries of one list.
-This module makes nodes; `nodes` has the queries of their languages.
+`node_kinds` lists the fields of a row by kind. This module makes nodes; `nodes` has the queries of their languages.
 
 Compiled where that is possible (Cython in pure-Python mode). Walks from node to node use an explicit stack: grammars
 may be thousands of levels deep."""
@@ -39,7 +39,7 @@ _MAX_MERGED = cython.declare(cython.int, 10_000)
 
 @cython.cclass
 class NodeStore:
-    """The hash-consing store of grammar nodes.
+    """The hash-consing store of grammar nodes. ``node_store.pxd`` says what the private arrays and dictionaries hold.
 
     Attributes:
         terms: the store of the terms used by TEXT nodes.
@@ -150,28 +150,28 @@ class NodeStore:
     def _find(
         self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Return the node with these arguments, or -1. The parts of an ALT are on the stack from index ``a``, ``b`` of
-        them; the words of a WORDS are those from ``a`` to ``b`` of the words array, without ``c`` bytes."""
-        slot: cython.int = self._interned.first(hashed | 1)
+        """Return the interned node with these arguments, or -1. The parts of an ALT are on the stack from index ``a``,
+        ``b`` of them; the words of a WORDS are those from ``a`` to ``b`` of the words array, without ``c`` bytes."""
+        slot: cython.int = self._interned.first(hashed | 1)  # 0 is no key of an `IntMap`
         node: cython.int
         at: cython.int
-        one: cython.int
-        two: cython.int
-        three: cython.int
+        known_a: cython.int
+        known_b: cython.int
+        known_c: cython.int
         while slot >= 0:
             node = self._interned.values[slot]
             at = node * node_kinds.WIDTH
             if self._cells[at + node_kinds.KIND] == kind:
-                one = self._cells[at + node_kinds.A]
-                two = self._cells[at + node_kinds.B]
-                three = self._cells[at + node_kinds.C]
+                known_a = self._cells[at + node_kinds.A]
+                known_b = self._cells[at + node_kinds.B]
+                known_c = self._cells[at + node_kinds.C]
                 if kind == node_kinds.ALT:
-                    if self._same_parts(one, two, a, b):
+                    if self._same_parts(known_a, known_b, a, b):
                         return node
                 elif kind == node_kinds.WORDS:
-                    if three == c and self._same_words(one, two, a, b):
+                    if known_c == c and self._same_words(known_a, known_b, a, b):
                         return node
-                elif one == a and two == b and three == c:
+                elif known_a == a and known_b == b and known_c == c:
                     return node
             slot = self._interned.after(slot)
         return -1
@@ -179,6 +179,7 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _same_parts(self, at: cython.int, count: cython.int, start: cython.int, size: cython.int) -> cython.bint:
+        """Return True if ``count`` parts from index ``at`` are the ``size`` nodes on the stack from ``start`` on."""
         i: cython.int
         if count != size:
             return False
@@ -282,7 +283,6 @@ class NodeStore:
         if right == node_kinds.EPSILON:
             return left
         start: cython.int = self._top
-        # Right-nested, independently of the order of concatenation.
         while cell(self, left, node_kinds.KIND) == node_kinds.SEQ:
             self._push(cell(self, left, node_kinds.A))
             left = cell(self, left, node_kinds.B)
@@ -349,7 +349,7 @@ class NodeStore:
             self._top = start
 
     def merged(self, parts: list, depth: cython.int = 0):
-        """Return the union of nodes, with common first nodes factored out, to a limited depth.
+        """Return the union of nodes, with common first nodes factored out to some depth: ``ab | ac`` is ``a(b | c)``.
 
         Continuations of ambiguous texts are sequences of the same few nodes. Factored, they take space linear in the
         length of the text, like a graph-structured stack (Tomita 1987); a list would double with each bracket.
@@ -366,7 +366,9 @@ class NodeStore:
             else:
                 each.append(node)
         key = tuple(sorted(set(each)))
-        found = self._merged.get(key) if len(key) > 1 and depth < _MAX_SHARED else self.alt(key)
+        if len(key) < 2 or depth == _MAX_SHARED:  # nothing to factor out, or too deep
+            return self.alt(key)
+        found = self._merged.get(key)
         if found is not None:
             return found
         groups: dict = {}

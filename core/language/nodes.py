@@ -185,7 +185,7 @@ class Nodes(NodeSearch):
                 if number == 1 and self._answer(a, node_kinds.NULLABLE) == node_kinds.NO:
                     return -1
                 child = b if number else a
-            elif number or kind <= node_kinds.DYNAMIC:
+            elif number or kind <= node_kinds.DYNAMIC:  # these have one first part; an atomic node has none
                 return -1
             elif kind == node_kinds.REPEAT:
                 child = a
@@ -236,7 +236,7 @@ class Nodes(NodeSearch):
         size: cython.int = self._top - start
         at: cython.int = self._heads_used
         if size == 0:
-            self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
+            self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1  # the shared index 0, plus one
             return 0
         if at + size + 1 > self._heads_room:
             room: cython.int = 2 * at + size
@@ -271,10 +271,11 @@ class Nodes(NodeSearch):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add_words(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
-        """Push one head for each next byte: the longest common prefix of the words with it, then the union of their
-        rests."""
-        low: cython.int
+        """Push one head for each next byte: the longest common prefix of the words with it (``[first, stop)``), then
+        the union of their rests."""
+        stop: cython.int
         common: cython.int
+        at: cython.int
         rest: cython.int
         joined: cython.int
         byte: cython.int
@@ -286,26 +287,26 @@ class Nodes(NodeSearch):
         while first < end:
             word = self._words[first]
             byte = word[depth]
-            low = self._words_before(first + 1, end, depth, byte + 1)
+            stop = self._words_before(first + 1, end, depth, byte + 1)
             rest = self._follows[first]
             common = len(word)
-            if low > first + 1:
-                other = self._words[low - 1]
-                byte = depth + 1
-                while byte < common and word[byte] == other[byte]:
-                    byte += 1
-                common = byte
-                rest = self._list(first, low, common)
+            if stop > first + 1:
+                other = self._words[stop - 1]
+                at = depth + 1
+                while at < common and word[at] == other[at]:  # they are sorted: the first and the last decide
+                    at += 1
+                common = at
+                rest = self._list(first, stop, common)
             if self._answer(rest, node_kinds.HAS_TEXT) == node_kinds.YES:
-                if common == len(word) and low == first + 1:  # a single word: it joins what follows, as in `seq`
+                if common == len(word) and stop == first + 1:  # a single word: it joins what follows, as in `seq`
                     is_seq: cython.bint = cell(self, rest, node_kinds.KIND) == node_kinds.SEQ
                     joined = self._joined(word[depth:], cell(self, rest, node_kinds.A) if is_seq else rest)
                     if joined >= 0:
                         self._push(joined)
                         self._push(cell(self, rest, node_kinds.B) if is_seq else node_kinds.EPSILON)
-                        first = low
+                        first = stop
                         continue
                 self._push(self.literal(word[depth:common]))
                 self._push(rest)
-            first = low
+            first = stop
         return 0

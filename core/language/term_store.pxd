@@ -51,7 +51,7 @@ cdef class TermStore:
     cdef int _add(self, int kind, int at, int n, bint nullable, bint regular, unsigned long long hashed) except -1
     cdef int _arg(self, int term, int which) noexcept
     cdef int _own(self, int term) except -1
-    cdef int _want(self, int size) except -1
+    cdef int _reserve(self, int size) except -1
     cdef bint _flat_has(self, int term, int n) noexcept
     cdef int _in_order(self, int n) except -1
     cpdef int chars_of(self, object flips) except -1

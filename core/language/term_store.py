@@ -2,7 +2,10 @@
 """The store of terms: hash-consing, and the laws by which equal languages become the same term.
 
 A term is a kind (see `term_kinds`) and a range of one pool of arguments, and is interned by a hash table. This module
-makes terms, bottom-up; `terms` has their derivatives.
+makes terms, bottom-up; `terms` has their derivatives. ``term_store.pxd`` says what the private arrays and tables hold.
+
+The arguments of a new term are put into scratch space, ``flat``. A parameter ``at`` is the first index that a function
+may overwrite there. Parts are sorted by their numbers, so `EMPTY` (0) and `EPSILON` (1) come first.
 """
 
 from __future__ import annotations
@@ -39,8 +42,8 @@ SPARE = cython.declare(cython.int, 256)
 @cython.cfunc
 @cython.exceptval(check=False)
 def _is_one_count(low: cython.longlong, high: cython.longlong, least: cython.int, most: cython.int) -> cython.bint:
-    """Return True if ``(x{low,high}){least,most}`` equals ``x{low*least,high*most}``: the ranges of k and of k + 1
-    copies leave no gap (the gap is widest for the smallest k)."""
+    """Return True if ``(x{low,high}){least,most}`` equals ``x{low*least,high*most}``. The numbers of x in k copies, up
+    to high*k, and in k + 1, from low*(k + 1), must leave no gap; it is widest for the smallest k, ``least``."""
     if least == most:
         return True
     if high == term_kinds.NONE:
@@ -143,14 +146,14 @@ class TermStore:
         """Return the term of a kind whose ``n`` arguments are ``flat[at : at + n]``. ``regular``: built without
         intersection or complement, hence never empty unless it is `EMPTY`."""
         i: cython.int
-        mixed: cython.ulonglong = mix(BASIS, kind)
+        hashed: cython.ulonglong = mix(BASIS, kind)
         for i in range(at, at + n):
-            mixed = mix(mixed, self.flat[i])
-        mixed |= 1  # never 0
-        term: cython.int = self._find(self.interned, kind, at, n, mixed)
+            hashed = mix(hashed, self.flat[i])
+        hashed |= 1  # 0 is no key of an `IntMap`
+        term: cython.int = self._find(self.interned, kind, at, n, hashed)
         if term < 0 and self.seeded is not None:
-            term = self._find(self.seeded, kind, at, n, mixed)
-        return term if term >= 0 else self._add(kind, at, n, nullable, regular, mixed)
+            term = self._find(self.seeded, kind, at, n, hashed)
+        return term if term >= 0 else self._add(kind, at, n, nullable, regular, hashed)
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
@@ -234,7 +237,7 @@ class TermStore:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _want(self, size: cython.int) -> cython.int:
+    def _reserve(self, size: cython.int) -> cython.int:
         """Ensure that ``flat`` has room for ``size`` numbers."""
         if size > self.flat_room:
             self.flat = more(self.flat, self.flat_room, 2 * size)
@@ -264,24 +267,24 @@ class TermStore:
         j: cython.int
         k: cython.int
         value: cython.int
-        if n > 64:
+        if n > 64:  # else by insertion
             ordered = sorted({self.flat[i] for i in range(n)})
             for i in range(len(ordered)):
                 self.flat[i] = ordered[i]
             return len(ordered)
-        left: cython.int = 0
+        kept: cython.int = 0
         for i in range(n):
             value = self.flat[i]
-            j = left
+            j = kept
             while j > 0 and self.flat[j - 1] > value:
                 j -= 1
             if j > 0 and self.flat[j - 1] == value:
                 continue
-            for k in range(left, j, -1):
+            for k in range(kept, j, -1):
                 self.flat[k] = self.flat[k - 1]
             self.flat[j] = value
-            left += 1
-        return left
+            kept += 1
+        return kept
 
     # -- classes of characters ---------------------------------------------------------------------------------
 
@@ -319,11 +322,11 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _class(self, at: cython.int) -> cython.int:
-        """Return the CHARS term of the set in ``bounds``; ``flat`` is unused from ``at``."""
+        """Return the CHARS term of the set in ``bounds``."""
         i: cython.int
         if self.bound_count == 0:
             return term_kinds.EMPTY
-        self._want(at + self.bound_count)
+        self._reserve(at + self.bound_count)
         for i in range(self.bound_count):
             self.flat[at + i] = self.bounds[i]
         return self._make(term_kinds.CHARS, at, self.bound_count, False, True)
@@ -331,7 +334,8 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _meet_class(self, chars: cython.int, wanted: cython.int) -> cython.int:
-        """Unite (``wanted`` 1) or intersect (``wanted`` 2) the set in ``bounds`` with a CHARS term."""
+        """Unite (``wanted`` 1) or intersect (``wanted`` 2) the set in ``bounds`` with a CHARS term: keep the characters
+        that are in at least ``wanted`` of both."""
         i: cython.int = 0
         j: cython.int = self.arg_at[chars]
         n: cython.int = self.bound_count
@@ -348,13 +352,13 @@ class TermStore:
                 i += 1
             if j < stop and self.args[j] == code:
                 j += 1
-            if ((i & 1) + ((j - begin) & 1) >= wanted) != inside:
+            if ((i & 1) + ((j - begin) & 1) >= wanted) != inside:  # in a set: after an odd number of its flips
                 inside = not inside
                 self._bound(code)
         return 0
 
     def ranges(self, chars: cython.int) -> tuple:
-        """Return the code points of a class of characters."""
+        """Return the ranges of code points of a class of characters, as pairs of the first and the last."""
         found = self.ranges_of.get(chars)
         if found is None:
             if self._own(chars) != term_kinds.EMPTY and self.kind[chars] != term_kinds.CHARS:
@@ -389,6 +393,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _list(self, ordered: tuple) -> cython.int:
+        """Return the WORDS term of all these words, which are sorted."""
         before: cython.int = self.count
         self.lists.append(ordered)
         self.listed += len(ordered)
@@ -401,29 +406,29 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
-        """Return the WORDS term of ``list[first:stop]`` without the first ``depth`` characters of each word."""
+        """Return the WORDS term of ``lists[which][first:stop]`` without the first ``depth`` characters of each."""
         words: tuple = self.lists[which]
         word: str = words[first]
         i: cython.int
         k: cython.int
         n: cython.int = stop - first
-        nullable: cython.bint = len(word) == depth
+        nullable: cython.bint = len(word) == depth  # the words are sorted: the shortest is the first
         if n == 1 and nullable:
             return term_kinds.EPSILON
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = which, first, stop, depth
-        if n > FEW:
+        if n > FEW:  # else it is known by the words themselves
             return self._make(term_kinds.WORDS, 0, 4, nullable, True)
-        mixed: cython.ulonglong = mix(BASIS, term_kinds.WORDS)
+        hashed: cython.ulonglong = mix(BASIS, term_kinds.WORDS)
         for i in range(first, stop):
             word = words[i]
             for k in range(depth, len(word)):
-                mixed = mix(mixed, ord(word[k]))
-            mixed = mix(mixed, -1)
-        mixed |= 1  # never 0
-        term: cython.int = self._find_words(self.interned, mixed)
+                hashed = mix(hashed, ord(word[k]))
+            hashed = mix(hashed, -1)  # the end of a word
+        hashed |= 1  # 0 is no key of an `IntMap`
+        term: cython.int = self._find_words(self.interned, hashed)
         if term < 0 and self.seeded is not None:
-            term = self._find_words(self.seeded, mixed)
-        return term if term >= 0 else self._add(term_kinds.WORDS, 0, 4, nullable, True, mixed)
+            term = self._find_words(self.seeded, hashed)
+        return term if term >= 0 else self._add(term_kinds.WORDS, 0, 4, nullable, True, hashed)
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
@@ -440,7 +445,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _same_words(self, term: cython.int) -> cython.bint:
-        """Return True if a WORDS term has the same words as the arguments in ``flat``."""
+        """Return True if a WORDS term has the same words as the arguments (of `_words`) in ``flat``."""
         place: cython.int = self.arg_at[term]
         n: cython.int = self.flat[2] - self.flat[1]
         if self.args[place + 2] - self.args[place + 1] != n:
@@ -479,8 +484,8 @@ class TermStore:
         n: cython.int = 0
         if left == term_kinds.EMPTY or right == term_kinds.EMPTY:
             return term_kinds.EMPTY
-        while self.kind[left] == term_kinds.SEQ:  # right-associated, so that equal languages meet
-            self._want(n + 4)
+        while self.kind[left] == term_kinds.SEQ:
+            self._reserve(n + 4)
             self.flat[n] = self._arg(left, 0)
             left = self._arg(left, 1)
             n += 1
@@ -493,7 +498,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
-        """Return the concatenation; ``left`` is not a SEQ, and ``flat`` is unused from ``at``."""
+        """Return the concatenation; ``left`` is not a SEQ."""
         if left == term_kinds.EPSILON:
             return right
         if right == term_kinds.EPSILON:
@@ -536,17 +541,13 @@ class TermStore:
         """Return between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
             return term_kinds.EMPTY
-        return self._copies(
-            self._own(part),
-            min(least, term_kinds.MANY),
-            term_kinds.NONE if most is None or most > term_kinds.MANY else most,
-            0,
-        )
+        upper: cython.int = term_kinds.NONE if most is None or most > term_kinds.MANY else most
+        return self._copies(self._own(part), min(least, term_kinds.MANY), upper, 0)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _copies(self, part: cython.int, least: cython.int, most: cython.int, at: cython.int) -> cython.int:
-        """Return `repeat`; ``flat`` is unused from ``at``."""
+        """Do `repeat` without the check of arguments, with NONE for no upper bound."""
         if most != term_kinds.NONE and most < least:
             return term_kinds.EMPTY
         if most == 0:
@@ -569,7 +570,7 @@ class TermStore:
                 high = term_kinds.NONE if high < 0 or most < 0 else high * most
                 if low <= term_kinds.MANY and high <= term_kinds.MANY:
                     return self._copies(self._arg(part, 0), low, high, at)
-        self._want(at + 4)
+        self._reserve(at + 4)
         self.flat[at], self.flat[at + 1], self.flat[at + 2] = part, least, most
         return self._make(term_kinds.REPEAT, at, 3, least == 0, (self.traits[part] & term_kinds.REGULAR) != 0)
 
@@ -587,15 +588,15 @@ class TermStore:
         """Return the continuations of a decimal number whose digits so far have this remainder and ``decimals`` digits
         after the point (before the point: `NO_DIGITS` or `NO_POINT`)."""
         missing: cython.int = places - max(decimals, 0)
-        power: cython.longlong = 1  # a power of ten, capped above `of`
-        shifted: cython.longlong = remainder
+        power: cython.longlong = 1  # 10**missing, capped above `of`
+        shifted: cython.longlong = remainder  # the remainder after `missing` zeros
         while missing > 0:
             missing -= 1
             shifted = shifted * 10 % of
             if power <= of:
                 power *= 10
         if decimals >= 0 and shifted != 0 and of - shifted >= power:
-            return term_kinds.EMPTY  # no continuation is a multiple
+            return term_kinds.EMPTY  # the missing digits add less than `power`, which reaches no multiple
         self.flat[0], self.flat[1], self.flat[2], self.flat[3] = of, places, remainder, decimals
         return self._make(term_kinds.MULTIPLE, 0, 4, decimals != term_kinds.NO_DIGITS and shifted == 0, True)
 
@@ -627,12 +628,12 @@ class TermStore:
         if self.kind[part] != kind:
             if part == (term_kinds.EMPTY if kind == term_kinds.ALT else term_kinds.ALL):
                 return n
-            self._want(n + 4)
+            self._reserve(n + 4)
             self.flat[n] = part
             return n + 1
         at: cython.int = self.arg_at[part]
         many: cython.int = self.arg_count[part]
-        self._want(n + many + 4)
+        self._reserve(n + many + 4)
         for i in range(many):
             self.flat[n + i] = self.args[at + i]
         return n + many
@@ -643,7 +644,7 @@ class TermStore:
         """Return the union of the parts ``flat[:n]``, simplified so that equal languages more often are one term:
         classes of characters are united, included repetitions dropped."""
         i: cython.int
-        left: cython.int = 0
+        kept: cython.int = 0
         classes: cython.int = 0
         nullable: cython.bint = False
         regular: cython.bint = True
@@ -664,10 +665,10 @@ class TermStore:
                 if self.kind[self.flat[i]] == term_kinds.CHARS:
                     self._meet_class(self.flat[i], 1)
                 else:
-                    self.flat[left] = self.flat[i]
-                    left += 1
-            self.flat[left] = self._class(left + 1)
-            n = self._in_order(left + 1)
+                    self.flat[kept] = self.flat[i]
+                    kept += 1
+            self.flat[kept] = self._class(kept + 1)
+            n = self._in_order(kept + 1)
         n = _drop_included(self, n)
         for i in range(n):
             if self.traits[self.flat[i]] & term_kinds.NULLABLE and self.flat[i] != term_kinds.EPSILON:
@@ -675,7 +676,7 @@ class TermStore:
             if not self.traits[self.flat[i]] & term_kinds.REGULAR:
                 regular = False
         if self.flat[0] == term_kinds.EPSILON:
-            if nullable:
+            if nullable:  # another part has the empty string: EPSILON is dropped
                 n -= 1
                 for i in range(n):
                     self.flat[i] = self.flat[i + 1]
@@ -718,11 +719,8 @@ class TermStore:
 
     @cython.cfunc
     def _is_run(self, term: cython.int) -> cython.bint:
-        """Return True if a term is a bounded repetition of a class of characters."""
-        kind: cython.int = self.kind[term]
-        return kind == term_kinds.CHARS or (
-            kind == term_kinds.REPEAT and self.kind[self._arg(term, 0)] == term_kinds.CHARS
-        )
+        """Return True if a term is a *run*: a class of characters, or a bounded repetition of one."""
+        return self.kind[_counted(self, term)] == term_kinds.CHARS
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -730,19 +728,19 @@ class TermStore:
         """Replace the runs in ``flat[:n]`` (see `_is_run`) by their intersection; return the new ``n``."""
         i: cython.int
         part: cython.int
-        left: cython.int = 0
+        kept: cython.int = 0
         least: cython.int = 0
         most: cython.int = term_kinds.NONE
         low: cython.int
         high: cython.int
         self.bound_count = 0
-        self._bound(0)
+        self._bound(0)  # all characters, to be intersected
         self._bound(term_kinds.END)
         for i in range(n):
             part = self.flat[i]
             if not self._is_run(part):
-                self.flat[left] = part
-                left += 1
+                self.flat[kept] = part
+                kept += 1
                 continue
             low = high = 1
             if self.kind[part] == term_kinds.REPEAT:
@@ -752,8 +750,8 @@ class TermStore:
             least = max(least, low)
             if high != term_kinds.NONE:
                 most = high if most == term_kinds.NONE else min(most, high)
-        part = self._copies(self._class(left), least, most, left)
-        return self._spread(term_kinds.AND, part, left)
+        part = self._copies(self._class(kept), least, most, kept)
+        return self._spread(term_kinds.AND, part, kept)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False, least: int = 1) -> int:
         """Return a term that is built by ``build(store)`` when its derivative is needed.
@@ -852,7 +850,7 @@ def _is_included(terms: TermStore, part: cython.int, whole: cython.int) -> cytho
                 if terms._arg(first, 2) == term_kinds.NONE or terms._arg(first, 2) > most:
                     return False
         if terms.kind[part] != term_kinds.SEQ or terms.kind[whole] != term_kinds.SEQ:
-            return terms.kind[part] == terms.kind[whole] or part == whole
+            return terms.kind[part] == terms.kind[whole]  # else one of them goes on
         part = terms._arg(part, 1)
         whole = terms._arg(whole, 1)
     return True
@@ -869,7 +867,7 @@ def _drop_included(terms: TermStore, n: cython.int) -> cython.int:
     i: cython.int
     part: cython.int
     count: cython.int = 0
-    left: cython.int = 0
+    kept: cython.int = 0
     for i in range(n):
         count += terms.kind[_factor(terms, terms.flat[i])] == term_kinds.REPEAT
     if count < 2:
@@ -895,6 +893,6 @@ def _drop_included(terms: TermStore, n: cython.int) -> cython.int:
         return n
     for i in range(n):
         if terms.flat[i] not in dropped:
-            terms.flat[left] = terms.flat[i]
-            left += 1
-    return left
+            terms.flat[kept] = terms.flat[i]
+            kept += 1
+    return kept

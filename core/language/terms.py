@@ -42,7 +42,7 @@ DEEP = cython.declare(cython.int, 2_000)
 HURRIED = cython.declare(cython.int, 1_000)
 #: Number of states that a search visits breadth-first only; nearly all searches end there.
 PATIENT = cython.declare(cython.int, 256)
-#: Value in `Frontier.met` of terms whose rows were visited.
+#: Value in `Frontier.marks` of terms whose rows were visited.
 VISITED = cython.declare(cython.int, 2)
 #: Maximum number of combinations of targets that one merge of rows memoises.
 REMEMBERED = cython.declare(cython.int, 8)
@@ -195,7 +195,6 @@ class Terms(TermStore):
         self.depth += 1
         right: cython.int
         waiting: list = []
-        # In a sequence of nullable parts the last is derived first.
         while self.kind[term] == term_kinds.SEQ and self.traits[self._arg(term, 0)] & term_kinds.NULLABLE:
             right = self._arg(term, 1)
             if self.row_at[right] != 0:
@@ -220,7 +219,6 @@ class Terms(TermStore):
         i: cython.int
         stop: cython.int
         rest: cython.int = term_kinds.EMPTY
-        # The rows of the parts are derived first, because only one row is under construction at a time.
         if kind == term_kinds.DEFERRED:
             source = self._own(self.builders[term](self))
             self._row(source)
@@ -232,10 +230,9 @@ class Terms(TermStore):
                 if self.traits[source] & term_kinds.NULLABLE:
                     self._row(rest)
             elif kind == term_kinds.REPEAT:
-                i = self._arg(term, 2)
-                rest = self._copies(
-                    source, max(self._arg(term, 1) - 1, 0), i - 1 if i != term_kinds.NONE else term_kinds.NONE, 0
-                )
+                most: cython.int = self._arg(term, 2)
+                most = most if most == term_kinds.NONE else most - 1
+                rest = self._copies(source, max(self._arg(term, 1) - 1, 0), most, 0)
         elif kind == term_kinds.ALT or kind == term_kinds.AND:
             for i in range(first, first + n):
                 self._row(self.args[i])
@@ -255,9 +252,9 @@ class Terms(TermStore):
             or (kind == term_kinds.SEQ and self.traits[source] & term_kinds.NULLABLE)
         ):
             self._merge(kind, first, n)
-        elif source == term:
+        elif source == term:  # EMPTY or EPSILON
             self._put(0, term_kinds.EMPTY)
-        else:
+        else:  # the row of the source, each target complemented, as it is, or followed by the rest
             i = self.row_at[source]
             stop = i + self.row_count[source]
             while i < stop:
@@ -275,7 +272,8 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _derive_words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
-        """Derive the row of a WORDS term: by each first character the range of words that begin with it."""
+        """Derive the row of a WORDS term (its arguments: see `_words`). The words are sorted, so those with the same
+        next character are a range."""
         words: tuple = self.lists[which]
         word: str = words[first]
         code: cython.int
@@ -325,13 +323,16 @@ class Terms(TermStore):
     def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
         """Make the row of a union, an intersection, or a sequence whose first part is nullable, from the rows of its
         parts: in one sweep over all their boundaries, the targets of the parts in each segment are combined
-        (`_combined`). The last `REMEMBERED` combinations are kept, because segments alternate between few."""
+        (`_combined`). The last `REMEMBERED` combinations are kept, because segments alternate between few.
+
+        ``sweep`` has, by part, the index of the current segment in its row, and the end of the row; then the
+        combinations, a ring of ``n`` targets and their result each."""
         i: cython.int
         at: cython.int
-        bound: cython.int = 0
+        bound: cython.int = 0  # the start of the current segment
         value: cython.int
-        place: cython.int = 0  # next slot of a ring from 2 * n on: memoised combinations of targets, with results
-        known: cython.int = 0
+        place: cython.int = 0  # the next slot of the ring
+        known: cython.int = 0  # the number of its combinations
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
         if size > self.sweep_room:
             self.sweep = more(self.sweep, self.sweep_room, size)
@@ -376,9 +377,9 @@ class Terms(TermStore):
         """Return the derivative in the current segment of a merge, from the targets of the parts at the cursors."""
         i: cython.int
         used: cython.int = 0
-        if kind == term_kinds.SEQ:
-            i = self._seq(self.targets[self.sweep[0]], self.args[first + 1])
-            used = self._spread(term_kinds.ALT, i, used)
+        if kind == term_kinds.SEQ:  # of xy, x nullable: (derivative of x) y, or the derivative of y
+            left: cython.int = self._seq(self.targets[self.sweep[0]], self.args[first + 1])
+            used = self._spread(term_kinds.ALT, left, used)
             used = self._spread(term_kinds.ALT, self.targets[self.sweep[1]], used)
             return self._alt(used)
         for i in range(n):
@@ -426,7 +427,7 @@ class Terms(TermStore):
             for i in range(self.arg_at[term], self.arg_at[term] + self.arg_count[term]):
                 if not self._is_dead(self.args[i]):
                     dead = False
-                    if self.is_hurried:  # the other parts may have a string that is not known yet
+                    if self.is_hurried:  # of the other parts, the search for a shortest string may know none
                         self.memo["live", term] = self.args[i]
                     break
         elif self.is_hurried:
@@ -451,40 +452,40 @@ class Terms(TermStore):
         Breadth-first; after `PATIENT` states every second step is depth-first, because a long string (say, a date of
         more than 127 characters) is deep in a wide space.
         """
-        depth: cython.int = self.depth
+        depth: cython.int = self.depth  # `leads_to_multiple` derives rows, which resets it
         if self.has_multiple and leads_to_multiple(self, term):
             return False
         self.depth = depth
-        # A deferred term that is built here may start a nested search.
-        met: Frontier = Frontier() if self.frontier is None else self.frontier
+        # A deferred term that is built here may start a nested search, which needs a frontier of its own.
+        reached: Frontier = Frontier() if self.frontier is None else self.frontier
         self.frontier = None
-        first: cython.int = 0  # all states before it were visited
-        number: cython.int
+        first: cython.int = 0  # in `reached`, all states before it were visited
+        index: cython.int  # in `reached`, the next state
         visited: cython.int = 0
         newest: list = []  # candidates for depth-first steps
         target: cython.int
-        step: cython.int
-        known: cython.int
+        other: cython.int
+        before: cython.int
         i: cython.int
         stop: cython.int
-        met.begin(term)
+        reached.begin(term)
         while True:
-            while first < met.count and met.met[met.terms[first]] == VISITED:
+            while first < reached.count and reached.marks[reached.terms[first]] == VISITED:
                 first += 1
-            if first == met.count:
+            if first == reached.count:
                 break
-            number = first
+            index = first
             is_deep: cython.bint = visited >= PATIENT and visited & 1
             while is_deep and newest:
-                step = newest.pop()
-                if met.met[met.terms[step]] != VISITED:
-                    number = step
+                other = newest.pop()
+                if reached.marks[reached.terms[other]] != VISITED:
+                    index = other
                     break
-            state: cython.int = met.terms[number]
+            state: cython.int = reached.terms[index]
             if self.is_hurried and visited == HURRIED:
                 raise LimitError("a pattern is too complex to be searched for a string", hint="simplify the pattern")
             visited += 1
-            met.met[state] = VISITED
+            reached.marks[state] = VISITED
             self._row(state)
             stop = self.row_at[state] + self.row_count[state]
             for i in range(self.row_at[state], stop):
@@ -495,18 +496,18 @@ class Terms(TermStore):
                     if self.starts[i + 1] <= term_kinds.SURROGATES_END:
                         continue  # complements have surrogates, strings have none
                 if self.traits[target] & term_kinds.LIVE:
-                    while number != -1:
-                        step = met.terms[number]
-                        self.traits[step] |= term_kinds.LIVE
-                        self.toward[step] = target
-                        target, number = step, met.parents[number]
-                    self.frontier = met
+                    while index != -1:  # so are all states on the path
+                        state = reached.terms[index]
+                        self.traits[state] |= term_kinds.LIVE
+                        self.toward[state] = target
+                        target, index = state, reached.parents[index]
+                    self.frontier = reached
                     return False
-                known = met.count
-                met.meet(target, number)
-                if is_deep and met.count > known:
-                    newest.append(known)
-        for i in range(met.count):
-            self.traits[met.terms[i]] |= term_kinds.DEAD
-        self.frontier = met
+                before = reached.count
+                reached.meet(target, index)
+                if is_deep and reached.count > before:
+                    newest.append(before)
+        for i in range(reached.count):
+            self.traits[reached.terms[i]] |= term_kinds.DEAD
+        self.frontier = reached
         return True
