@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The constant rows of a `MaskTable`: no token allowed, all tokens allowed.
 NOTHING, EVERYTHING = 0, 1
+_CONSTANT = 2  # their number
 
 #: Bit patterns of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
 _HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
@@ -44,7 +45,7 @@ def fill_masks(matchers: Sequence[Matcher], out: MaskMemory) -> None:
     Law: row ``i`` is what ``matchers[i].fill_mask`` writes.
     """
     rows = rows_of(out, len(matchers))
-    for number in fill_known(list(matchers), rows):
+    for number in fill_known(list(matchers), rows):  # the texts whose mask is not memoised
         _matcher(matchers[number]).fill_mask(rows[number])
 
 
@@ -110,13 +111,13 @@ class MaskTable:
         self._size = size
         self._device = device
         self.filled = 0
-        self._allocate(capacity + 2)
+        self._allocate(capacity + _CONSTANT)
 
     def _allocate(self, rows: int) -> None:
         self.words = np.zeros((rows, (self._size + 31) // 32), np.uint32)
         self.words[EVERYTHING] = 0xFFFFFFFF
         self._rows: dict[Any, dict[int, int]] = {}  # by engine and state
-        self._used = 2
+        self._used = _CONSTANT
         self._forbidden: Any = None  # on the device, [rows, size]: the forbidden tokens of each mask
         self._sent = 0  # number of rows on the device
 
@@ -129,25 +130,25 @@ class MaskTable:
         rows = np.empty(len(matchers), np.int32)
         if not self._find(matchers, rows):
             # Full: write the masks of this batch into an empty table.
-            if len(matchers) + 2 <= len(self.words):
+            if len(matchers) + _CONSTANT <= len(self.words):
                 self._rows.clear()
-                self._used, self._sent = 2, 0
+                self._used, self._sent = _CONSTANT, 0
             else:
-                self._allocate(len(matchers) + 2)
+                self._allocate(len(matchers) + _CONSTANT)
             self._find(matchers, rows)
         return rows
 
     def _find(self, matchers: Sequence[Matcher], out: npt.NDArray[np.int32]) -> bool:
         """Find or write the rows; return False if the table is full."""
         engine: Any = None
-        written: dict[int, int] = {}
+        written: dict[int, int] = {}  # rows by state, of the engine
         rows: list[int] = []
         for matcher in matchers:
-            place = _matcher(matcher)._place
-            if place[0] is not engine:
-                engine = place[0]
+            its_engine, state = _matcher(matcher)._place
+            if its_engine is not engine:
+                engine = its_engine
                 written = self._rows.setdefault(engine, {})
-            row = written.get(place[1])
+            row = written.get(state)
             if row is None:
                 row = self._write(matcher, written)
                 if row < 0:
@@ -246,25 +247,26 @@ def _matcher(value: Any) -> Matcher:
 
 
 def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray[np.int32]) -> None:
-    """Mask logits in host memory: row ``i`` by ``masks[rows[i]]``."""
-    pattern = _SINGLE
+    """Mask logits in host memory: row ``i`` by ``masks[rows[i]]``. The compiled loops write minus infinity into their
+    bits, if these are contiguous; NumPy or torch do it otherwise."""
+    infinity = _SINGLE  # the bits of minus infinity in the type of the logits
     if isinstance(logits, np.ndarray):
         if not np.issubdtype(logits.dtype, np.floating):
             raise DecodingError(f"logits are floating-point numbers, not {logits.dtype}")
         bits = _bits_of_array(logits)
         if logits.dtype == np.float16:
-            pattern = _HALF
+            infinity = _HALF
     else:
         torch = _torch_of(logits)
         bits = None
         if logits.is_contiguous() and logits.dtype in (torch.float32, torch.float16, torch.bfloat16):
             wide = logits.dtype == torch.float32
-            pattern = _SINGLE if wide else _HALF if logits.dtype == torch.float16 else _BFLOAT
+            infinity = _SINGLE if wide else _HALF if logits.dtype == torch.float16 else _BFLOAT
             bits = logits.detach().view(torch.int32 if wide else torch.int16).numpy()
             bits = bits.view(np.uint32 if wide else np.uint16)
     if bits is not None and mask_logits.COMPILED:
         bits = bits.reshape(len(rows), -1)
-        mask_logits.forbid(bits, masks, rows, pattern)
+        mask_logits.forbid(bits, masks, rows, infinity)
         return
     forbidden = ~_allowed(masks, logits.shape[-1])[rows].reshape(tuple(logits.shape))
     if isinstance(logits, np.ndarray):

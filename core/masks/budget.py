@@ -83,6 +83,7 @@ class Budget:
             return room >= 0
         if len(held) + matcher.least_length() > room * self._longest:  # without making the completion
             return False
+        # Below 0: it depends on the text.
         count = 0 if matcher.is_finished else matcher._with_costs(lambda costs, state: costs.tokens_left(state, held))
         try:
             return 0 <= count <= room or len(self._fewest(held)) <= room
@@ -171,7 +172,7 @@ class Budget:
             cleared = matcher._with_costs(lambda all_costs, _: all_costs.narrow(found, row, max(0, room)))
         if costs.unsure and self._bound_after(costs, row, written) + _AMPLE >= room:
             cleared += self._try(costs, row, room)
-        if cleared and not row.any() and (path := self.completion(written)):
+        if cleared and not row.any() and (path := self.completion(written)):  # its next token always stays
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
             cleared -= 1
         if cleared and self.closed_at is None:

@@ -44,7 +44,7 @@ class ClassSurvey:
 
     ``token`` lists the tokens that are prefixes of C*, by their number of characters (the last may be incomplete):
     ``token[:until[n]]`` have at most ``n``, and none has more than ``longest``. ``partial`` lists the tokens among them
-    that end within a character.
+    that end within a character, and -1 at its end, because a buffer may not be empty.
 
     ``exit`` lists the *exits*: the trie nodes whose byte continues a JSON string (or is its closing quote), but no
     string of C*. They are grouped by the first byte of the character that leaves C: ``exit[start[b] : start[b + 1]]``
@@ -105,8 +105,8 @@ def survey_class(
     depth: cython.int
     i: cython.int = 1
     at: cython.int
-    then: cython.longlong
-    wide: cython.longlong
+    in_star: cython.longlong
+    in_free: cython.longlong
     # The groups of bytes below which the automaton must be asked.
     mixed: cython.ulonglong = subtrees.left_by(cython.cast(cython.int, star)) | encoding.OTHER
     tokens: cython.int = 0
@@ -117,24 +117,25 @@ def survey_class(
     sizes: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
     exit: cython.int[::1] = grown(None, "i", 1024)
     chars: cython.int[::1] = grown(None, "i", 1024)
-    # By depth on the current path: both positions, the number of characters, and the first byte of the last one.
-    here: cython.longlong[::1] = array("q", [star]) * (trie.longest + 2)
-    there: cython.longlong[::1] = array("q", [free]) * (trie.longest + 2)
+    # By depth on the current path: the positions in C* (`star` between two characters) and in the free string, the
+    # number of characters, and the first byte of the last one.
+    star_at: cython.longlong[::1] = array("q", [star]) * (trie.longest + 2)
+    free_at: cython.longlong[::1] = array("q", [free]) * (trie.longest + 2)
     begun: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
     lead: cython.uchar[::1] = bytearray(trie.longest + 2)
     leads: cython.uchar[::1] = bytearray(1024)
     while i < nodes:
         depth = trie.depth[i]
-        wide = automaton.after(there[depth - 1], trie.byte[i])
-        if wide < 0:
+        in_free = automaton.after(free_at[depth - 1], trie.byte[i])
+        if in_free < 0:
             i += trie.size[i]
             continue
         begun[depth], lead[depth] = begun[depth - 1], lead[depth - 1]
-        if here[depth - 1] == star:
+        if star_at[depth - 1] == star:
             begun[depth] += 1
             lead[depth] = trie.byte[i]
-        then = automaton.after(here[depth - 1], trie.byte[i])
-        if then <= 0:
+        in_star = automaton.after(star_at[depth - 1], trie.byte[i])
+        if in_star <= 0:  # the free string goes on, C* does not: an exit
             if exits + 1 == len(exit):  # one spare item, since a buffer may not be empty
                 exit, chars = grown(exit, "i", 2 * len(exit)), grown(chars, "i", 2 * len(chars))
                 leads = grown(leads, "B", 2 * len(leads))
@@ -146,11 +147,11 @@ def survey_class(
         for at in range(trie.first[i], trie.first[i + 1]):
             token[tokens], sizes[tokens] = trie.order[at], begun[depth]
             tokens += 1
-            if then != star:
+            if in_star != star:
                 partial.append(trie.order[at])
-        here[depth], there[depth] = then, wide
+        star_at[depth], free_at[depth] = in_star, in_free
         i += 1
-        if then == star and not trie.below[i - 1] & mixed:
+        if in_star == star and not trie.below[i - 1] & mixed:  # all tokens below are in C*
             longest = max(longest, _list_below(trie, i - 1, begun, token, sizes, tokens, partial))
             at = i
             i += trie.size[i - 1] - 1
@@ -231,6 +232,8 @@ def _sorted_survey(
     tokens_sorted: cython.int[::1] = grown(None, "i", tokens + 1)
     exit_sorted: cython.int[::1] = grown(None, "i", exits + 1)
     chars_sorted: cython.int[::1] = grown(None, "i", exits + 1)
+    # First, the number of tokens of n characters is at n + 1; summed, the index of the first of them is at n; while
+    # they are copied, it moves to the index after the last. Likewise for exits, one place further.
     for i in range(tokens):
         until[sizes[i] + 1 if sizes[i] <= longest else longest + 1] += 1
     for i in range(1, longest + 2):
@@ -355,28 +358,28 @@ class Chain:
         automaton: Positions = self.automaton
         at: cython.int = 0
         i: cython.int
-        then: cython.longlong = self.subtrees.majority_from(cython.cast(cython.int, state))
+        target: cython.longlong = self.subtrees.majority_from(cython.cast(cython.int, state))
         self.states[0] = state
         self.most = longest
         while True:
             if at:
-                then = automaton.after(self.states[at], self.members[0])
+                target = automaton.after(self.states[at], self.members[0])
                 for i in range(1, self.count):
-                    if automaton.after(self.states[at], self.members[i]) != then:
+                    if automaton.after(self.states[at], self.members[i]) != target:
                         return False
-            if then == encoding.DONE:
+            if target == encoding.DONE:
                 return False
-            if then < 0:
+            if target < 0:
                 self.most = at
                 return True
             if at == longest:
                 return True
             at += 1
-            self.states[at] = then
-            if then == self.states[at - 1]:
+            self.states[at] = target
+            if target == self.states[at - 1]:  # so are all later states
                 while at < longest:
                     at += 1
-                    self.states[at] = then
+                    self.states[at] = target
                 return True
 
     @cython.cfunc

@@ -30,7 +30,7 @@ cdef class Comparison:
     cdef object begin(self, TokenSet base)
     cdef TokenSet compare(self, long long atom, long long other, TokenSet base)
     cdef object below(self, int node, long long atom, long long other)
-    cdef bint _both_stay(self, int node, long long then, long long wide) except -1
+    cdef bint _both_stay(self, int node, long long new, long long known) except -1
     cdef object _exclude(self, int node, int stop)
     cdef TokenSet finish(self)
     cdef TokenSet lacking(self, long long atom, long long free, TokenSet base, list words)

@@ -4,7 +4,8 @@
 Let q and p be positions with q·u = p·u for a text u. Then a token that begins with u is in T(q) if and only if it is in
 T(p), and likewise for the ends. Only the trie nodes before such a merge are visited (lemma 3 of ``docs/masks.md``).
 
-Compiled where that is possible; ``comparison.pxd`` declares its C interface.
+An ``atom`` is a position inside one, an integer (see ``automaton/encoding.py``). Compiled where that is possible;
+``comparison.pxd`` declares the C interface, and says what the fields hold.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LARGE = cython.declare(cython.int, 64)
 class Comparison:
     """Token sets as differences to a known dense one.
 
-    Call `begin`, then `below` for each subtree that may differ, then `made`.
+    Call `begin`, then `below` for each subtree that may differ, then `finish`.
 
     Args:
         automaton: the automaton.
@@ -58,32 +59,32 @@ class Comparison:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_near(self, atom: cython.longlong, other: cython.longlong, share: cython.int) -> cython.bint:
-        """Return True if the two row states differ little: at most 1 of ``share`` trie nodes is below a byte that leads
-        them to different positions. A printable ASCII byte that leads both on counts as equal if most lower-case
-        letters then lead to the same position: after one character, the states have met."""
+        """Return True if the token sets of two row states differ little: fewer than 1 of ``share`` trie nodes are below
+        a first byte after which the states differ. After a printable ASCII byte that both read, they count as the same
+        if most lower-case letters then lead both to one position (`_is_alike`): after one more character they meet."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
         differ: cython.int = 0
-        before: cython.longlong = 0
+        last: cython.longlong = 0
         is_alike: cython.bint = False
-        then: cython.longlong
-        wide: cython.longlong
+        new: cython.longlong
+        known: cython.longlong
         for byte in range(256):
-            then = automaton.after(atom, byte)
-            wide = automaton.after(other, byte)
-            if then != wide and trie.child[byte] >= 0 and not (then > 0 and wide > 0 and 0x20 <= byte < 0x7F):
+            new = automaton.after(atom, byte)
+            known = automaton.after(other, byte)
+            if new != known and trie.child[byte] >= 0 and not (new > 0 and known > 0 and 0x20 <= byte < 0x7F):
                 differ += trie.size[trie.child[byte]]
                 if share * differ >= trie.nodes:
                     return False
         for byte in range(0x20, 0x7F):
-            then = automaton.after(atom, byte)
-            wide = automaton.after(other, byte)
-            if then == wide or then <= 0 or wide <= 0 or trie.child[byte] < 0:
+            new = automaton.after(atom, byte)
+            known = automaton.after(other, byte)
+            if new == known or new <= 0 or known <= 0 or trie.child[byte] < 0:
                 continue
-            if then != before:
-                is_alike = self._is_alike(then, wide)
-                before = then
+            if new != last:  # most bytes lead to one position
+                is_alike = self._is_alike(new, known)
+                last = new
             if not is_alike:
                 differ += trie.size[trie.child[byte]]
                 if share * differ >= trie.nodes:
@@ -99,7 +100,7 @@ class Comparison:
         for byte in range(0x61, 0x7B):
             if self.automaton.after(one, byte) == self.automaton.after(other, byte):
                 same += 1
-        return same > 13
+        return same > 26 // 2
 
     @cython.cfunc
     def begin(self, base: TokenSet) -> object:
@@ -130,42 +131,42 @@ class Comparison:
         at: cython.int
         depth: cython.int = trie.depth[node]
         until: cython.int = node + trie.size[node]
-        then: cython.longlong
-        wide: cython.longlong
+        new: cython.longlong
+        old: cython.longlong
         self.stack[depth - 1], self.known[depth - 1] = atom, other
         while i < until:
             depth = trie.depth[i]
-            then, wide = self.stack[depth - 1], self.known[depth - 1]
-            then = automaton.after(then, trie.byte[i]) if then > 0 else encoding.DEAD
-            wide = automaton.after(wide, trie.byte[i]) if wide > 0 else encoding.DEAD
-            if then == wide:
+            new, old = self.stack[depth - 1], self.known[depth - 1]
+            new = automaton.after(new, trie.byte[i]) if new > 0 else encoding.DEAD
+            old = automaton.after(old, trie.byte[i]) if old > 0 else encoding.DEAD
+            if new == old:
                 i += trie.size[i]
                 continue
             self.visited += 1
-            if wide == encoding.DONE:
+            if old == encoding.DONE:
                 self.lost.append(i)
-            if then == encoding.DONE:
+            if new == encoding.DONE:
                 self.gained.append(i)
-            if then <= 0 and wide > 0:
+            if new <= 0 and old > 0:  # the new set has nothing below
                 self._exclude(i, i + trie.size[i])
                 i += trie.size[i]
                 continue
-            if then <= 0 or (wide > 0 and trie.size[i] >= LARGE and self._both_stay(i, then, wide)):
+            if new <= 0 or (old > 0 and trie.size[i] >= LARGE and self._both_stay(i, new, old)):
                 i += trie.size[i]
                 continue
-            if wide <= 0:
+            if old <= 0:  # `base` has nothing below
                 for at in range(trie.first[i], trie.first[i + 1]):
                     self.flips.append(trie.order[at])
-            self.stack[depth], self.known[depth] = then, wide
+            self.stack[depth], self.known[depth] = new, old
             i += 1
         return None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _both_stay(self, node: cython.int, then: cython.longlong, wide: cython.longlong) -> cython.bint:
+    def _both_stay(self, node: cython.int, new: cython.longlong, known: cython.longlong) -> cython.bint:
         """Return True if all tokens below a trie node stay inside from two row states."""
-        return self.subtrees.stays(node, cython.cast(cython.int, then)) and self.subtrees.stays(
-            node, cython.cast(cython.int, wide)
+        return self.subtrees.stays(node, cython.cast(cython.int, new)) and self.subtrees.stays(
+            node, cython.cast(cython.int, known)
         )
 
     @cython.cfunc
@@ -223,16 +224,16 @@ class Comparison:
             atom = self.automaton.after(atom, 0x22)
             free = self.automaton.after(free, 0x22)
         self.begin(base)
-        if start < 0:
+        if start < 0:  # no token has a quote at its beginning
             return self.finish()
-        path: list = [start]  # the trie nodes of a prefix of a word
+        path: list = [start]  # the trie nodes of the prefix of the word before that tokens have
         before: bytes = b""
         word: bytes
         node: cython.int
         at: cython.int
         self._compare_escapes(start, atom, free)
         for word in words:
-            at = 0
+            at = 0  # length of the common prefix, then of the prefix that is walked
             while at + 1 < len(path) and at < len(word) and word[at] == before[at]:
                 at += 1
             del path[at + 1 :]

@@ -65,7 +65,7 @@ class FewestTokens:
         self.held = 0
 
     def codes(self, parts) -> array:
-        """Return the codes of a text.
+        """Return the codes of a text (see `Spelling`).
 
         Args:
             parts: runs of bytes, names of control tokens, and numbers n, which stand for n tokens of any bytes.
@@ -117,10 +117,10 @@ class FewestTokens:
             size = 0
             node = 0
             while True:
-                while at == part.length and part.tail is not None:
+                while at == part.length and part.tail is not None:  # into the tail
                     part = part.tail
                     at = 0
-                code = part.codes[at] if at < part.length else CONTROL
+                code = part.codes[at] if at < part.length else CONTROL  # a token goes no further than the text
                 node = trie.child_by(node, code) if code < CONTROL else -1
                 if node < 0:
                     break
@@ -137,7 +137,7 @@ class FewestTokens:
 
     @cython.cfunc
     def of_text(self, rope: object) -> Spelling:
-        """Return the spelling of a text. Suffixes that are shared parts of ropes are memoised."""
+        """Return the spelling of a text (a `Rope`). Its suffixes, which other ropes may share, are memoised."""
         spine: list = []
         found: Spelling = self.end
         while True:

@@ -134,6 +134,7 @@ def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
         _say_interpreted()
     index = _index(vocabulary, Trie(vocabulary.tokens))
     out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+    # Free strings, as JSON and raw, each with a first byte: their token sets before and after it are made.
     programs: list[tuple[Callable[[Nodes], int], bytes]] = [
         (lambda nodes: nodes.json_string(nodes.terms.ALL), b'"'),
         (lambda nodes: nodes.text(nodes.terms.ALL), b"-"),

@@ -44,7 +44,8 @@ MAX_STEPS = cython.declare(cython.int, 1 << 15)
 class MaskEngine:
     """A store of states, and the masks of these states over a vocabulary.
 
-    It has no reference to the vocabulary, which may refer to it (see `Vocabulary.derived`).
+    It has no reference to the vocabulary, which may refer to it (see `Vocabulary.derived`). ``mask_engine.pxd`` says
+    what the private fields hold.
 
     Args:
         program: the store.
@@ -108,12 +109,12 @@ class MaskEngine:
         return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
 
     @cython.cfunc
-    def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
+    def _keep_step(self, state: cython.longlong, token: cython.longlong, target: cython.longlong) -> object:
         """Memoise the state after a token; the caller holds the lock."""
         if self._steps.count >= MAX_STEPS:
             self._steps = IntMap()
         if self._step(state, token) == encoding.UNKNOWN:
-            self._steps.add((state << 32 | token) + 1, then)
+            self._steps.add((state << 32 | token) + 1, target)
         return None
 
     @cython.cfunc

@@ -4,7 +4,8 @@
 By lemma 1 of ``docs/masks.md``, mask(q, r) = T(q) ∪ { tokens below E(q) that continue with r }. `token_sets` computes
 T(q) and E(q) once for a position q, independently of the node r after the atom; `trie_walk` walks the trie along r from
 the nodes of E(q). This module joins both and memoises the mask of each state. For a literal, which few tokens fit, the
-walk begins at the root instead, without a token set.
+walk begins at the root instead, without a token set. In the code, ``atom`` is a position q, an integer (see
+``automaton/encoding.py``), and ``rest`` the node r.
 
 Compiled where that is possible; ``masks.pxd`` declares its C interface.
 """
@@ -57,7 +58,7 @@ class Mask:
     """The allowed tokens of one state: the union of some token sets and some single tokens.
 
     Its parts are ranges in arrays of `Masks`: ``token_sets`` sets from index ``first``, ``count`` single tokens from
-    index ``at``, and the `Doubts` at index ``doubts`` (NO_DOUBTS: none).
+    index ``at``, and the `Doubts` at index ``doubts`` (NO_DOUBTS: none; then it is ``is_settled``).
 
     A mask of many parts is ``joined`` into one dense copy when it is written a second time.
 
@@ -68,6 +69,8 @@ class Mask:
 @cython.cclass
 class Masks:
     """Masks of an automaton's states over a vocabulary, memoised under a memory bound.
+
+    ``memo`` has the masks by state; ``parts``, ``ids`` and ``doubts`` are the arrays in which `Mask` has its parts.
 
     Args:
         automaton: the automaton.
@@ -176,18 +179,16 @@ class Masks:
             self.ids[self.id_count + i] = walk.out[i]
         self.id_count += mask.count
         mask.size = 150 + 6 * mask.count
-        mask.is_settled = not (walk.watched or walk.unsure or walk.named or walk.deciding)
-        mask.doubts = NO_DOUBTS
         mask.is_joined, mask.tick = False, 0
         mask.is_scattered = self._is_scattered(mask)
-        if not mask.is_settled and not walk.unsure and not walk.named and not walk.deciding:
-            mask.doubts = WATCHED_ALONE
-        elif not mask.is_settled:
+        mask.doubts = WATCHED_ALONE if walk.watched else NO_DOUBTS
+        if walk.unsure or walk.named or walk.deciding:
             mask.doubts = len(self.doubts)
             named = tuple(sorted(walk.named - walk.unsure))
             deciding = tuple(dict.fromkeys(walk.deciding))
             self.doubts.append(Doubts(tuple(sorted(walk.unsure)), named, bool(walk.watched), deciding))
             mask.size += 200 + 40 * (len(walk.unsure) + len(walk.named))
+        mask.is_settled = mask.doubts == NO_DOUBTS
         return mask
 
     @cython.cfunc
@@ -272,7 +273,7 @@ class Masks:
         name: bytes
         found: list = []
         for names, low, high, size in endings:
-            todo: list = [(0, low, high, size)]
+            todo: list = [(0, low, high, size)]  # a trie node, the names whose bytes lead there, and up to which byte
             while todo:
                 node, low, high, depth = todo.pop()
                 name = names[low]
@@ -282,7 +283,7 @@ class Masks:
                         depth += 1
                     if node < 0:
                         continue
-                if len(name) == depth:  # the first of those that begin with it
+                if len(name) == depth:  # a whole name: all tokens below begin with its ending
                     tokens: list = []
                     for i in range(trie.first[node], trie.first[node + trie.size[node]]):
                         token = trie.order[i]
@@ -361,7 +362,7 @@ class Masks:
         """
         is_new: cython.bint = not 0 <= state < len(self.memo) or self.memo[state] is None
         mask: Mask = self._mask(state)
-        if mask.is_scattered and not mask.is_joined and not is_new:
+        if mask.is_scattered and not mask.is_joined and not is_new:  # most masks are written only once
             self._join(mask)
         self._write(mask, out)
         return None if mask.doubts == NO_DOUBTS else self.doubts[mask.doubts]

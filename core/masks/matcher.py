@@ -223,7 +223,7 @@ class Matcher:
                 if self._asks(error):
                     continue
                 self._make_room(error, tries)
-                if tries:
+                if tries:  # a fresh store is too small as well: the mask has short tokens only
                     engine = self._engine
                     with engine._lock:
                         engine._shorten(self._state, self._constraint.vocabulary)
@@ -235,7 +235,7 @@ class Matcher:
         whole store, that of short tokens (`MaskEngine._shorten`). Raise LimitError if a step exceeds a limit."""
         engine: MaskEngine = self._engine
         with engine._lock:
-            engine.special_number(-1)
+            engine.special_number(-1)  # passes new control tokens on to the masks
             masks: Masks = engine._masks
             if engine._briefs and self._state in engine._briefs:
                 masks = engine._brief
@@ -267,11 +267,11 @@ class Matcher:
         with self._engine._lock:
             for number in range(steps):
                 if self._pieces[number] == CONTROL:
-                    was = self._history[number]
-                    then = self._history[number + 1] if number + 1 < steps else self._state
+                    state = self._history[number]
+                    target = self._history[number + 1] if number + 1 < steps else self._state
                     before = Written(b"".join(self._pieces[:number]))
                     for index, name in enumerate(program.specials):
-                        if program.advance_special(was, index, lambda before=before: before) == then:
+                        if program.advance_special(state, index, lambda before=before: before) == target:
                             names.append(name)
                             break
                     else:
@@ -322,21 +322,21 @@ class Matcher:
         history: list = []
         written = Written()
         written.live = self._live
-        number: cython.Py_ssize_t
+        step: cython.Py_ssize_t
         steps: cython.Py_ssize_t = len(self._history)
         with fresh._lock:
             try:
-                for number in range(steps):
+                for step in range(steps):
                     history.append(state)
-                    piece: bytes = self._pieces[number]
-                    was = self._history[number]
-                    then = self._history[number + 1] if number + 1 < steps else self._state
-                    if piece != CONTROL:
+                    piece: bytes = self._pieces[step]
+                    old_state = self._history[step]
+                    old_next = self._history[step + 1] if step + 1 < steps else self._state
+                    if piece != CONTROL:  # else a token without bytes
                         state = fresh._program.advance(state, piece, written)
-                    elif then == encoding.FINISHED:
+                    elif old_next == encoding.FINISHED:
                         state = encoding.FINISHED
                     else:
-                        state = self._again(fresh, state, old._program, was, then, written)
+                        state = self._again(fresh, state, old._program, old_state, old_next, written)
                     if state == encoding.REFUSED:
                         return False
                     written.write(piece)
@@ -352,11 +352,11 @@ class Matcher:
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _again(self, fresh: MaskEngine, state: cython.longlong, old, was, then, before) -> cython.longlong:
-        """Return the state of a fresh store after the control token that led from state ``was`` to ``then`` in the old
-        one, after the text ``before``."""
+    def _again(self, fresh: MaskEngine, state: cython.longlong, old, old_state, old_next, before) -> cython.longlong:
+        """Return the state of a fresh store after the control token that led from ``old_state`` to ``old_next`` in the
+        ``old`` one, after the text ``before``."""
         for number, name in enumerate(old.specials):
-            if old.advance_special(was, number, lambda: before) == then and name in fresh._program.specials:
+            if old.advance_special(old_state, number, lambda: before) == old_next and name in fresh._program.specials:
                 return fresh._program.advance_special(state, fresh._program.specials.index(name), lambda: before)
         return encoding.REFUSED
 
@@ -405,7 +405,7 @@ class Matcher:
             try:
                 with self._engine._lock:
                     state = self._automaton.advance(cython.cast(cython.int, self._state), data)
-                    if state < encoding.REFUSED:
+                    if state < encoding.REFUSED:  # a dependent node was reached, which needs the text
                         state = self._engine._program.advance(self._state, data, self._text_so_far())
                     return state
             except LimitError as error:
@@ -451,17 +451,17 @@ class Matcher:
         """Return the state after a token, or `REFUSED`; the text is not changed. ``data``: the token's bytes; empty for
         control tokens. A step that does not depend on the text so far is memoised."""
         engine: MaskEngine = self._engine
-        then: cython.longlong
+        target: cython.longlong
         with engine._lock:
             if data:
                 if engine._briefs and len(data) > BRIEF and self._state in engine._briefs:
                     return encoding.REFUSED
-                then = self._automaton.advance(cython.cast(cython.int, self._state), data)
-                if then >= 0:
-                    engine._keep_step(self._state, token, then)
-                elif then < encoding.REFUSED:
-                    then = engine._program.advance(self._state, data, self._text_so_far())
-                return then
+                target = self._automaton.advance(cython.cast(cython.int, self._state), data)
+                if target >= 0:
+                    engine._keep_step(self._state, token, target)
+                elif target < encoding.REFUSED:
+                    target = engine._program.advance(self._state, data, self._text_so_far())
+                return target
             if token in engine._eos and self._automaton.accepts(self._state):
                 return encoding.FINISHED
             number = engine.special_number(token)
@@ -637,7 +637,7 @@ def fill_known(matchers: list, out) -> list:
         found = matchers[number]
         if found is None:
             continue
-        if not isinstance(found, Matcher):
+        if not isinstance(found, Matcher):  # left to the caller, which raises an error
             rest.append(number)
             continue
         matcher: Matcher = cython.cast(Matcher, found)
@@ -750,13 +750,13 @@ class Constraint:
         """Return the automaton and the engine of new matchers, in a fresh store if the current one is full."""
         program, engine = self._bound
         if program.is_full:
-            left = program.store
+            full = program.store
             program = self._refill()
             engine = engine_of(program.store, self.vocabulary, self.mask_memory)
             self._bound = program, engine
             self._frontier = None  # it would keep the full store
-            if not left.is_shared and left is not program.store:
-                self._earlier = (*[each for each in self._earlier if each() is not None], weakref.ref(left))
+            if not full.is_shared and full is not program.store:
+                self._earlier = (*[each for each in self._earlier if each() is not None], weakref.ref(full))
         return program, engine
 
     def warm(
@@ -795,7 +795,7 @@ class Constraint:
             frontier = self._frontier
             if frontier is None or frontier.store is not engine.program:
                 frontier = Frontier(engine.program, self.vocabulary.special, (state, b""))
-                self._frontier = frontier if engine is self._bound[1] else None
+                self._frontier = frontier if engine is self._bound[1] else None  # another thread may have renewed it
         else:
             if after.constraint is not self:
                 raise GrammarError("the matcher belongs to another constraint", hint="after=constraint.matcher()")

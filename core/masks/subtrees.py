@@ -33,7 +33,8 @@ _ALL_GROUPS = cython.declare(cython.ulonglong, 2**64 - 1)
 
 @cython.cclass
 class Subtrees:
-    """The subtree test for the row states of an automaton.
+    """The subtree test for the row states of an automaton. By state, ``majority`` has the majority successor,
+    ``leaves`` L(q) (0: not computed), and ``is_wide`` 1 if its non-ASCII bytes were inspected.
 
     Args:
         automaton: the automaton.
@@ -105,15 +106,17 @@ class Subtrees:
                 if trie.size[node] < SOME:
                     return False
                 self._find_leaves(here)
-            if below & self.leaves[here]:
+            if below & self.leaves[here]:  # a byte below may lead elsewhere
                 break
             if self.majority[here] == here:
                 return True
             here = self.majority[here]
             if self.automaton.may_end(here) != self.automaton.may_end(state):
                 return False
-        else:
+        else:  # all levels
             return True
+        # If only non-ASCII bytes are in the way, they are inspected, for a large subtree and a state that is its own
+        # majority successor.
         if below & self.leaves[here] & ~(encoding.HIGH | encoding.SEPARATOR):
             return False
         if here != state or self.majority[here] != here or trie.size[node] < LARGE or self.is_wide[here]:
@@ -138,22 +141,24 @@ class Subtrees:
         """Compute the majority successor of a row state (Boyer and Moore 1981), and the groups of the bytes that lead
         elsewhere."""
         groups: cython.ulonglong[::1] = GROUPS
-        left: cython.ulonglong = encoding.HIGH | encoding.SEPARATOR | encoding.OTHER
+        leaves: cython.ulonglong = (
+            encoding.HIGH | encoding.SEPARATOR | encoding.OTHER
+        )  # until `_find_wide` inspects them
         majority: cython.longlong = 0
-        then: cython.longlong
-        ahead: cython.int = 0
+        target: cython.longlong
+        ahead: cython.int = 0  # by how many bytes the candidate leads
         byte: cython.int
         for byte in range(128):
-            then = self.automaton.after(state, byte)
-            if then <= 0:
+            target = self.automaton.after(state, byte)
+            if target <= 0:
                 continue
             if ahead == 0:
-                majority = then
-            ahead += 1 if then == majority else -1
+                majority = target
+            ahead += 1 if target == majority else -1
         for byte in range(128):
             if majority == 0 or self.automaton.after(state, byte) != majority:
-                left |= groups[byte]
-        self.leaves[state] = left
+                leaves |= groups[byte]
+        self.leaves[state] = leaves
         self.majority[state] = cython.cast(cython.int, majority)
         return None
 
@@ -161,12 +166,15 @@ class Subtrees:
     def _find_wide(self, state: cython.int) -> object:
         """Decide if every non-ASCII character leads from a row state back to it, and compute the groups of the states
         within a character. White space, which ``\\S`` and ECMAScript's dot exclude, may lead elsewhere."""
-        atoms: Positions = self.automaton
+        automaton: Positions = self.automaton
         self.is_wide[state] = 1
-        two: cython.longlong = atoms.after(state, 0xC3)
-        three: cython.longlong = atoms.after(state, 0xE4)
-        four: cython.longlong = atoms.after(state, 0xF1)
-        if two <= 0 or three <= 0 or four <= 0 or atoms.may_end(state):
+        # The states in which one, two and three bytes of a character are missing, each after a byte of UTF-8 that any
+        # continuation may follow. Those with restricted second bytes (E0, ED, F0, F4), and with white space (C2, E1 to
+        # E3, EF), are tested one by one.
+        two: cython.longlong = automaton.after(state, 0xC3)
+        three: cython.longlong = automaton.after(state, 0xE4)
+        four: cython.longlong = automaton.after(state, 0xF1)
+        if two <= 0 or three <= 0 or four <= 0 or automaton.may_end(state):
             return None
         if not (self._leads(two, 0x80, 0xBF, state) and self._leads(three, 0x80, 0xBF, two)):
             return None
@@ -174,42 +182,44 @@ class Subtrees:
             return None
         if not (self._leads(state, 0xE4, 0xEC, three) and self._leads(state, 0xF1, 0xF3, four)):
             return None
-        if not (self._leads(atoms.after(state, 0xE0), 0xA0, 0xBF, two) and atoms.after(state, 0xEE) == three):
+        if not (self._leads(automaton.after(state, 0xE0), 0xA0, 0xBF, two) and automaton.after(state, 0xEE) == three):
             return None
-        if not self._leads(atoms.after(state, 0xED), 0x80, 0x9F, two):
+        if not self._leads(automaton.after(state, 0xED), 0x80, 0x9F, two):
             return None
-        if not self._leads(atoms.after(state, 0xF0), 0x90, 0xBF, three):
+        if not self._leads(automaton.after(state, 0xF0), 0x90, 0xBF, three):
             return None
-        if not self._leads(atoms.after(state, 0xF4), 0x80, 0x8F, three):
+        if not self._leads(automaton.after(state, 0xF4), 0x80, 0x8F, three):
             return None
-        left: cython.ulonglong = self.leaves[state] if self.majority[state] == state else _ALL_GROUPS
-        left &= ~(encoding.HIGH | encoding.SEPARATOR)
+        leaves: cython.ulonglong = self.leaves[state] if self.majority[state] == state else _ALL_GROUPS
+        leaves &= ~(encoding.HIGH | encoding.SEPARATOR)
         lead: cython.int
         second: cython.int
-        then: cython.longlong
-        if atoms.after(state, 0xC2) != two:
-            left |= encoding.SEPARATOR
-            if not self._leads_but(atoms.after(state, 0xC2), 0x80, state):
+        target: cython.longlong
+        if automaton.after(state, 0xC2) != two:
+            leaves |= encoding.SEPARATOR
+            if not self._leads_but(automaton.after(state, 0xC2), 0x80, state):
                 return None
         for lead in (0xE1, 0xE2, 0xE3, 0xEF):
-            then = atoms.after(state, lead)
-            if then == three:
+            target = automaton.after(state, lead)
+            if target == three:
                 continue
-            left |= encoding.SEPARATOR
-            if then < 0:
+            leaves |= encoding.SEPARATOR
+            if target < 0:
                 return None
             for second in range(0x80, 0xC0):
-                if atoms.after(then, second) == two:
+                if automaton.after(target, second) == two:
                     continue
-                if not self._leads_but(atoms.after(then, second), (lead & 0xF) << 12 | (second & 0x3F) << 6, state):
+                if not self._leads_but(
+                    automaton.after(target, second), (lead & 0xF) << 12 | (second & 0x3F) << 6, state
+                ):
                     return None
         self._make_room(max(two, three, four))
         if self.majority[state] == state:
-            self.leaves[state] = left
-        for then in (two, three, four):
-            self.leaves[then] = left
-            self.majority[then] = then
-            self.is_wide[then] = 1
+            self.leaves[state] = leaves
+        for target in (two, three, four):
+            self.leaves[target] = leaves
+            self.majority[target] = target
+            self.is_wide[target] = 1
         return None
 
     @cython.cfunc

@@ -30,7 +30,7 @@ cdef class TokenCosts:
     cdef dict least
     # by the number of missing characters, the canonical counted string; and by node, whether a dependent node begins it
     cdef dict canonical
-    cdef dict before_dynamic
+    cdef dict is_before_dependent
     cdef long long held
     cdef int words
     # the walk: by depth on the current path, the states (-1: one thread) or the threads, and the classes
@@ -45,7 +45,7 @@ cdef class TokenCosts:
 
     cdef Spelling _completion(self, int state)
     cdef list _with_spare(self, int state, list parts)
-    cdef bint _has_spare(self, int state, int quote, int then) except -1
+    cdef bint _has_spare(self, int state, int quote, int end) except -1
     cdef int _beyond(self, int state) except -9
     cdef long long _canonical(self, long long atom, int rest) except -9
     cdef int _state_of(self, long long atom, int rest) except -9

@@ -12,7 +12,8 @@ its closing quote, each any of 20 letters or digits. In an object of fewer than 
 new. Then c(q) counts three more tokens for each such string of s(q), and is valid for every text. In all other cases
 the number of tokens depends on the text: the token is *unsure*.
 
-Compiled where that is possible; ``token_costs.pxd`` declares its C interface.
+An ``atom`` is a position inside one, an integer (see ``automaton/encoding.py``); ``rest`` is the node of the text after
+it. Compiled where that is possible; ``token_costs.pxd`` declares the C interface, and says what the fields hold.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class TokenCosts:
         self.span = self.span_array
         self.span_count = 0
         self.canonical = {}
-        self.before_dynamic = {}
+        self.is_before_dependent = {}
         self.clear_all()
 
     def clear_all(self) -> None:
@@ -148,7 +149,7 @@ class TokenCosts:
         plan: Rope = self.program.plan(state)
         if plan.is_certain:
             return self.fewest.of_text(plan)
-        parts: list = []
+        parts: list = []  # up to the last place where a string may be repeated; the rest is shared by many plans
         while not plan.is_certain and plan.right is not None:
             parts.extend(plan.left.pieces())
             plan = plan.right
@@ -168,7 +169,7 @@ class TokenCosts:
         found: list = []
         reached: cython.int
         size: cython.int
-        then: cython.int
+        end: cython.int
         for part in parts:
             if isinstance(part, str):
                 state = automaton.advance_special(state, self.program.specials.index(part))
@@ -185,22 +186,22 @@ class TokenCosts:
                     state = reached
                     found.append(data)
                     break
-                size = encoding.OPENED - reached
+                size = encoding.OPENED - reached  # a dependent node follows the quote at this index
                 state = automaton.advance(state, data[:size], False)
-                then = self._beyond(automaton.step(state, data[size]))
-                if then < 0 or not self._has_spare(state, data[size], then):
+                end = self._beyond(automaton.step(state, data[size]))
+                if end < 0 or not self._has_spare(state, data[size], end):
                     return None
                 found += [data[:size], SPARE, data[size : size + 1]]
-                state = then
+                state = end
                 data = data[size + 1 :]
         return found
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _has_spare(self, state: cython.int, quote: cython.int, then: cython.int) -> cython.bint:
-        """Return True if the string that ends with ``quote``, in the state ``then``, has spare characters: from
+    def _has_spare(self, state: cython.int, quote: cython.int, end: cython.int) -> cython.bint:
+        """Return True if the string that ends with ``quote``, in the state ``end``, has spare characters: from
         ``state``, at least `FEW_LETTERS` letters lead to one state, `SPARE` times in a row or without end, and the
-        quote still leads to ``then``."""
+        quote still leads to ``end``."""
         automaton: Automaton = self.automaton
         trie: Trie = self.trie
         node: cython.int
@@ -219,7 +220,7 @@ class TokenCosts:
             if best == state:
                 return True
             state = best
-            if self._beyond(automaton.step(state, quote)) != then:
+            if self._beyond(automaton.step(state, quote)) != end:
                 return False
         return True
 
@@ -253,28 +254,29 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _canonical(self, atom: cython.longlong, rest: cython.int) -> cython.longlong:
-        """Return the canonical position for a position in a counted string: that with the same number of missing
-        characters and no maximum.
+        """Return a position with the same costs as one in a counted string, which many positions share: with the same
+        number of missing characters, and no maximum.
 
-        The maximum length forbids tokens, but does not change the costs of the others, unless spare characters are
-        needed.
+        The maximum length forbids tokens, but does not change the costs of the others. Before a dependent node it may,
+        because the string may need spare characters: there the position itself is returned.
         """
         automaton: Automaton = self.automaton
-        if self.before_dynamic.get(rest) is None:
+        if self.is_before_dependent.get(rest) is None:
             automaton.next_count = 0
             automaton.next_accepts = False
             automaton._enter_node(rest)
-            self.before_dynamic[rest] = len(automaton.open_threads(automaton._intern())) > 0
-        if self.before_dynamic[rest]:
+            first: cython.int = automaton._intern()  # the state at the beginning of `rest`
+            self.is_before_dependent[rest] = len(automaton.open_threads(first)) > 0
+        if self.is_before_dependent[rest]:
             return atom
         number: cython.int = cython.cast(cython.int, (atom >> encoding.NUMBER_AT) & encoding.NUMBER_MASK)
         needed: cython.longlong = automaton.least[number] - ((atom >> encoding.WRITTEN_AT) & encoding.UNBOUNDED)
         if needed < 0:
             needed = 0
-        twin = self.canonical.get(needed)
-        if twin is None:
-            twin = self.canonical[needed] = automaton.add_counted(needed, -1)
-        return cython.cast(cython.longlong, twin) | (atom & 0xFF)
+        string = self.canonical.get(needed)
+        if string is None:
+            string = self.canonical[needed] = automaton.add_counted(needed, -1)
+        return cython.cast(cython.longlong, string) | (atom & encoding.LOCAL_MASK)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -353,9 +355,9 @@ class TokenCosts:
         depth: cython.int
         byte: cython.int
         atom: cython.longlong
-        then: cython.longlong
+        target: cython.longlong
         row: cython.int
-        self.classes = {None: 0}  # class 0: the tokens that reach a dependent node
+        self.classes = {None: 0}
         self.span_count = 0
         self._arrive(0, state)
         while i < trie.nodes:
@@ -363,27 +365,27 @@ class TokenCosts:
             stop = i + trie.size[i]
             byte = trie.byte[i]
             try:
-                if self.at_state[depth - 1] < 0:
+                if self.at_state[depth - 1] < 0:  # a single thread: no state is made while it stays in its atom
                     atom = self.at_atom[depth - 1]
-                    then = automaton.after(atom, byte)
-                    if then < 0:
+                    target = automaton.after(atom, byte)
+                    if target < 0:
                         i = stop
                         continue
-                    if not automaton.may_end(then) and then != encoding.DONE:
+                    if not automaton.may_end(target) and target != encoding.DONE:
                         self.at_state[depth] = -1
-                        self.at_atom[depth] = then
+                        self.at_atom[depth] = target
                         self.at_rest[depth] = self.at_rest[depth - 1]
-                        self.at_class[depth] = self.at_class[depth - 1] if then == atom else -1
-                        if stop - i > SOME and (then >> encoding.TAG) == encoding.ROW:
-                            row = cython.cast(cython.int, then)
-                            if trie.below[i] & subtrees.left_by(row) == 0:
+                        self.at_class[depth] = self.at_class[depth - 1] if target == atom else -1
+                        if stop - i > SOME and (target >> encoding.TAG) == encoding.ROW:
+                            row = cython.cast(cython.int, target)
+                            if trie.below[i] & subtrees.left_by(row) == 0:  # all tokens below lead to this row state
                                 self._note(trie.first[i], trie.first[stop], self._class_at(depth))
                                 i = stop
                                 continue
                         elif (
-                            then == atom
-                            and (then >> encoding.TAG) == encoding.COUNTED
-                            and (then & encoding.LOCAL_MASK) == encoding.LOCAL_BODY
+                            target == atom
+                            and (target >> encoding.TAG) == encoding.COUNTED
+                            and (target & encoding.LOCAL_MASK) == encoding.LOCAL_BODY
                             and trie.below[i] & MARKS == 0
                         ):  # no characters are missing, and all bytes below are characters
                             self._note(trie.first[i], trie.first[stop], self._class_at(depth))
@@ -403,18 +405,18 @@ class TokenCosts:
                 if automaton.next_count == 0 and not automaton.next_accepts:
                     i = stop
                     continue
-                then = automaton._intern()
+                target = automaton._intern()
                 if automaton.is_open:
-                    then = self._beyond(cython.cast(cython.int, then))
-                if then >= 0:
-                    self._arrive(depth, cython.cast(cython.int, then))
+                    target = self._beyond(cython.cast(cython.int, target))
+                if target >= 0:
+                    self._arrive(depth, cython.cast(cython.int, target))
                     if trie.first[i + 1] > trie.first[i]:
                         self._note(trie.first[i], trie.first[i + 1], self._class_at(depth))
                     i += 1
                     continue
             except LimitError:
                 pass
-            self._note(trie.first[i], trie.first[stop], 0)
+            self._note(trie.first[i], trie.first[stop], 0)  # all tokens below
             i = stop
         return None
 
@@ -443,8 +445,10 @@ class TokenCosts:
                 if token is not None:
                     here = automaton.advance_special(state, number)
                     found.alone.append((token, UNSURE if automaton.open_threads(here) else self.tokens_left(here)))
-        sizes: dict = {cost: 0 for _, cost in found.alone}
-        unsure: dict = {None: [token for token, cost in found.alone if cost == UNSURE]}
+        sizes: dict = {cost: 0 for _, cost in found.alone}  # by cost, the number of text tokens
+        unsure: dict = {
+            None: [token for token, cost in found.alone if cost == UNSURE]
+        }  # by class; None: control tokens
         for i in range(0, self.span_count, 3):
             cost = costs[self.span[i + 2]]
             sizes[cost] = sizes.get(cost, 0) + self.span[i + 1] - self.span[i]
@@ -493,7 +497,7 @@ class TokenCosts:
         found = costs.masks.get(count)
         if found is not None:
             return found
-        most: cython.int = costs.levels[count - 1] if count else UNSURE
+        most: cython.int = costs.levels[count - 1] if count else UNSURE  # `FREE` and `UNSURE` are below all costs
         found = array("I", [0xFFFFFFFF if costs.rest <= most else 0]) * max(1, self.words)
         bits: cython.uint[::1] = found
         order: cython.int[::1] = self.trie.order
@@ -511,8 +515,8 @@ class TokenCosts:
         return found
 
     def narrow(self, costs: Costs, row: cython.uint[::1], room: cython.int) -> int:
-        """Clear in a mask the tokens that cost ``room`` or more, except unsure ones. Return the number of changed
-        words, in which a word with several cleared tokens counts twice. The caller holds the lock."""
+        """Clear in a mask the tokens that cost ``room`` or more, except unsure ones. Return 0 or 1 if no or one token
+        was cleared, else a number above 1: `Budget.narrow` asks no more. The caller holds the lock."""
         if costs.longest < room:
             return 0
         fitting: cython.uint[::1] = self._fitting(costs, bisect_left(costs.levels, room))

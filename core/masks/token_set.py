@@ -90,9 +90,10 @@ def set_parts(
     closing: cython.p_int,
     at: cython.p_int,
 ) -> object:
-    """Set the ``parts`` of a token set, with the children of its ends sorted by byte (a counting sort).
+    """Set the ``parts`` of a token set (see `TokenSet`); a counting sort brings the children of its ends in order.
 
-    ``end_count`` and ``closing_count`` are already set; ``at`` is scratch space for 256 numbers.
+    ``end_count`` and ``closing_count`` are already set; ``at`` is scratch space for 256 numbers: by byte, the number of
+    children, then the index in ``parts`` of the next one.
     """
     n: cython.int = token_set.end_count
     i: cython.int
@@ -114,7 +115,7 @@ def set_parts(
     token_set.exit_count = groups
     if n == 0:
         return None
-    here: cython.int = n + token_set.closing_count
+    here: cython.int = n + token_set.closing_count  # of the next byte; `stop`: of the end of the children so far
     room: cython.int = here + 2 * groups + 1 + total
     parts: cython.int[::1] = array("i", [0]) * room
     for i in range(n):
@@ -178,7 +179,7 @@ def new_differing_set(base: TokenSet, flips: list) -> TokenSet:
     if base.less_count == 0 and len(flips) <= MAX_LESS:
         for each in flips:
             less += has_bit(base.dense, each)
-        if less == len(flips):
+        if less == len(flips):  # it only lacks tokens: share the bits
             token_set = new_token_set()
             token_set.is_dense, token_set.dense = True, base.dense
             token_set.count, token_set.less_count = base.count - less, less

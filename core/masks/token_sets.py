@@ -10,7 +10,8 @@ applies (``docs/masks.md``):
 4. *survey*: strings that continue with any characters of a class C; visits only the subtrees where tokens leave C*.
 5. *walk*: the whole trie, except dead subtrees and subtrees that stay inside.
 
-Literals have no token set (see `masks`).
+Literals have no token set (see `masks`). An ``atom`` is a position inside one, an integer (see
+``automaton/encoding.py``); that of a row state is the number of the state.
 
 Compiled where that is possible; ``token_sets.pxd`` declares its C interface.
 """
@@ -156,6 +157,7 @@ class TokenSets:
             return self.comparison.lacking(state, free, base, words)
         if self.automaton.after(free, 0x61) != free:  # before the opening quote
             return None
+        # If exactly C{m,n} and the closing quote follow, the survey of C is enough: the set is shared.
         number = rows.fact(state, encoding.CLASS) - 1
         if number >= 0 and self._is_wide(state):
             return self._run_set(number, rows.fact(state, encoding.LEAST), rows.fact(state, encoding.MOST))
@@ -171,13 +173,13 @@ class TokenSets:
             if needed <= 0 and most >= self.trie.longest:  # no token reaches the bound
                 self.shared += 1
                 return self.token_set(unbounded)
-        opened = rows.open_class(unbounded)
+        opened = rows.open_class(unbounded)  # a survey of the class with which the string may go on without end
         if opened is not None:
             survey = self._survey(opened)
             most = min(most, survey.longest)
             if most >= 0 and survey.until[survey.longest] - survey.until[most] <= MAX_UNSURE:
                 return self._survey_set(state, survey, most, False)
-        if not self.chain.choose(state, free):
+        if not self.chain.choose(state, free):  # or of a class that leads along a chain of states
             return None
         survey = self._survey(rows.class_number(rows.terms.chars_of(self.chain.flips())))
         if self.chain.follow(state, survey.longest) and self._has_few_exits(survey):
@@ -203,28 +205,28 @@ class TokenSets:
         saved: cython.int = walk.out_count
         i: cython.int = 1
         depth: cython.int
-        then: cython.longlong
-        count: cython.int = 0
+        target: cython.longlong
+        count: cython.int = 0  # tokens in the spans of the draft
         self.draft.begin()
-        if (atom >> encoding.TAG) == encoding.ROW:
+        if (atom >> encoding.TAG) == encoding.ROW:  # into spans; else node by node, emitting the tokens
             self._walk_rows(cython.cast(cython.int, atom))
             for i in range(0, self.draft.span_count, 2):
                 count += self.draft.spans[i + 1] - self.draft.spans[i]
-            i = trie.nodes
+            i = trie.nodes  # done
         self.stack[0] = atom
         while i < trie.nodes:
             self.visited += 1
             depth = trie.depth[i]
-            then = automaton.after(self.stack[depth - 1], trie.byte[i])
-            if then < 0 or then == encoding.DONE:
-                if then == encoding.DONE:
+            target = automaton.after(self.stack[depth - 1], trie.byte[i])
+            if target < 0 or target == encoding.DONE:
+                if target == encoding.DONE:
                     self.draft.end(i, True)
                 i += trie.size[i]
                 continue
             self.walk.emit_all(trie.first[i], trie.first[i + 1])
-            self.stack[depth] = then
+            self.stack[depth] = target
             i += 1
-        if base.is_dense and 2 * count > base.count:
+        if base.is_dense and 2 * count > base.count:  # most tokens of T(free): clear the others in a copy of it
             self._fill_dense(token_set, base)
         else:
             for i in range(0, self.draft.span_count, 2):
@@ -250,7 +252,7 @@ class TokenSets:
         i: cython.int = 1
         j: cython.int
         stop: cython.int
-        then: cython.int
+        target: cython.int
         is_end: cython.bint
         visited: cython.int = 0
         # The current span of the trie's order.
@@ -261,12 +263,12 @@ class TokenSets:
             visited += 1
             at = stack[depths[i] - 1]
             if at >= 0:
-                then = row_item(automaton.byte_rows.rows, at + byte[i])
-            else:
-                then = base_rows[byte[i] - 256 - at]
+                target = row_item(automaton.byte_rows.rows, at + byte[i])
+            else:  # a shared row (see `Positions.row_at`)
+                target = base_rows[byte[i] - 256 - at]
             stop = i + size[i]
-            if then <= 0:
-                if then == 0:
+            if target <= 0:
+                if target == 0:
                     self.draft.end(i, True)
                 i = stop
                 continue
@@ -274,18 +276,18 @@ class TokenSets:
                 self.draft.span(begin, until)
                 begin = first[i]
             until = first[i + 1]
-            is_end = automaton.byte_rows.facts[encoding.FACTS * then + encoding.MAY_END] != 0
+            is_end = automaton.byte_rows.facts[encoding.FACTS * target + encoding.MAY_END] != 0
             if is_end:
                 self.draft.end(i, False)
             if stop > i + 1:
-                if self.subtrees.stays(i, then):
+                if self.subtrees.stays(i, target):
                     until = first[stop]
                     if is_end:
                         for j in range(i + 1, stop):
                             self.draft.end(j, False)
                     i = stop
                     continue
-                stack[depths[i]] = automaton.row_at(then)
+                stack[depths[i]] = automaton.row_at(target)
             i += 1
         self.draft.span(begin, until)
         self.visited += visited
@@ -324,7 +326,7 @@ class TokenSets:
         at: cython.int = 0
         until: cython.int
         cleared: cython.int = 0
-        for i in range(0, self.draft.span_count + 2, 2):
+        for i in range(0, self.draft.span_count + 2, 2):  # the gaps before, between and after the spans
             until = self.draft.spans[i] if i < self.draft.span_count else self.trie.first[self.trie.nodes]
             for j in range(at, until):
                 if has_bit(bits, order[j]):
@@ -443,7 +445,7 @@ class TokenSets:
         else:
             for i in range(survey.until[most], survey.until[survey.longest]):
                 self._add_if_inside(state, survey.token[i], token_set)
-        if groups > 1:
+        if groups > 1:  # in order within each group
             self.draft.sort_ends()
         self.draft.set_ends(token_set)
         return token_set
@@ -515,14 +517,14 @@ class TokenSets:
         parent: cython.int = trie.parent[node]
         if self.node_at[depth] == parent:
             return self.stack[depth]
-        then: cython.longlong = self._position_before(parent, token_set)
-        if then > 0:
-            then = self.automaton.after(then, trie.byte[parent])
+        target: cython.longlong = self._position_before(parent, token_set)
+        if target > 0:
+            target = self.automaton.after(target, trie.byte[parent])
             self.visited += 1
-            if then > 0:
+            if target > 0:
                 self._add_at(parent, token_set)
-        self.stack[depth], self.node_at[depth] = then, parent
-        return then
+        self.stack[depth], self.node_at[depth] = target, parent
+        return target
 
     @cython.cfunc
     def _add_at(self, node: cython.int, token_set: TokenSet) -> object:
@@ -550,26 +552,26 @@ class TokenSets:
         stop: cython.int = node + trie.size[node]
         until: cython.int
         added: cython.int = 0
-        then: cython.longlong
+        target: cython.longlong
         if self._position_before(node, token_set) <= 0:
             return None
         while i < stop:
             self.visited += 1
             depth = trie.depth[i]
-            then = automaton.after(self.stack[depth - 1], trie.byte[i])
-            if then <= 0:
-                if then == encoding.DONE:
+            target = automaton.after(self.stack[depth - 1], trie.byte[i])
+            if target <= 0:
+                if target == encoding.DONE:
                     self.draft.end(i, True)
                 i += trie.size[i]
                 continue
             until = i + 1
-            if trie.size[i] > 1 and self.subtrees.stays(i, cython.cast(cython.int, then)):
+            if trie.size[i] > 1 and self.subtrees.stays(i, cython.cast(cython.int, target)):
                 until = i + trie.size[i]
             for at in range(trie.first[i], trie.first[until]):
                 if not has_bit(bits, order[at]):
                     flip_bit(bits, order[at])
                     added += 1
-            self.stack[depth], self.node_at[depth] = then, i
+            self.stack[depth], self.node_at[depth] = target, i
             i = until
         token_set.count += added
         return None

@@ -96,7 +96,8 @@ class Trie:
 
     @cython.cfunc
     def _sort(self, tokens) -> object:
-        """Set bytes, depths and tokens, in pre-order."""
+        """Set bytes, depths and tokens, in pre-order: of the sorted tokens, each adds the nodes for its bytes after the
+        prefix that it has in common with the one before."""
         order = sorted([number for number, data in enumerate(tokens) if data], key=tokens.__getitem__)
         pieces = [tokens[number] for number in order]
         # One buffer is faster to read than many objects; with a spare byte, because a buffer may not be empty.
@@ -104,11 +105,12 @@ class Trie:
         room: cython.int = len(text)
         rooms = [grown(None, code, room) for code in "BHi"]
         self.byte, self.depth, self.token = rooms
+        # By depth, the nodes of the token before; its length, and where it begins in the text.
         path: cython.int[::1] = array("i", [0]) * (2 + max([len(data) for data in pieces], default=0))
-        self.token[0] = -1
-        nodes: cython.int = 1
         open_depth: cython.int = 0
         before: cython.int = 0
+        self.token[0] = -1
+        nodes: cython.int = 1
         at: cython.int = 0
         number: cython.int
         common: cython.int
@@ -145,7 +147,7 @@ class Trie:
         parents, the root's children, the order of the tokens, and the groups of bytes by subtree and by token. Raise
         ValueError if these are not a trie of the vocabulary."""
         nodes: cython.int = self.nodes
-        here: cython.int = 0
+        here: cython.int = 0  # the depth of the last node on the current path
         depth: cython.int
         i: cython.int
         self.longest = 0
@@ -173,7 +175,7 @@ class Trie:
             depth = self.depth[i]
             if not 1 <= depth <= here + 1 or not -1 <= self.token[i] < self.vocabulary:
                 raise ValueError("this is not a trie in pre-order")
-            while here >= depth:
+            while here >= depth:  # their subtrees are complete
                 self.size[path[here]] = i - path[here]
                 self._add_to_parent(path[here - 1], path[here], own[here])
                 here -= 1

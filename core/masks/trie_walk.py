@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Trie walk: the tokens below a trie node that an automaton reads, across the ends of atoms and dependent nodes.
 
-Compiled where that is possible; ``trie_walk.pxd`` declares its C interface.
+An ``atom`` is a position inside one, an integer (see ``automaton/encoding.py``); ``rest`` is the node of the text after
+it. Compiled where that is possible; ``trie_walk.pxd`` declares the C interface, and says what the fields hold.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
 
 
-#: Number of integers in an entry of the work list (see `_push`).
+#: Number of integers in an entry of the work list: a trie node, an atom, the node after the atom, and the values of
+#: ``crossed`` and ``unnamed`` there.
 _ENTRY = cython.declare(cython.int, 5)
 
 #: Number of entries after which the work list is processed in trie order instead of last in, first out.
@@ -149,7 +151,7 @@ class TrieWalk:
                 return self._read_words(node, first, end, cell(nodes, rest, node_kinds.C))
         # Also without children: a token that ends here is in doubt if a dependent node follows.
         automaton.need_heads(rest)
-        if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:
+        if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:  # 2: it may begin with a dependent node
             return None
         at: cython.int = automaton.head_at[rest]
         i: cython.int
@@ -238,22 +240,22 @@ class TrieWalk:
     def _drain_in_order(self) -> object:
         """Process the work list in trie order, and join entries that differ only in ``rest``. Without joining, the
         number of entries of an ambiguous grammar may double with each byte."""
-        rests_of: dict = {}
-        order: list = []
+        rests_of: dict = {}  # by node, atom, crossed and unnamed
+        order: list = []  # a heap of its keys: trie order is that of the nodes
         at: cython.int
         while True:
             while self.todo_count > 0:
                 at = self.todo_count - _ENTRY
                 self.todo_count = at
-                entry: tuple = (self.todo[at], self.todo[at + 1], self.todo[at + 3], self.todo[at + 4])
-                if entry not in rests_of:
-                    rests_of[entry] = []
-                    heappush(order, entry)
-                rests_of[entry].append(self.todo[at + 2])
+                key: tuple = (self.todo[at], self.todo[at + 1], self.todo[at + 3], self.todo[at + 4])
+                if key not in rests_of:
+                    rests_of[key] = []
+                    heappush(order, key)
+                rests_of[key].append(self.todo[at + 2])
             if not order:
                 return None
-            node, atom, self.crossed, self.unnamed = entry = heappop(order)
-            rests: list = rests_of.pop(entry)
+            node, atom, self.crossed, self.unnamed = key = heappop(order)
+            rests: list = rests_of.pop(key)
             self._step(node, atom, rests[0] if len(rests) == 1 else self.automaton.nodes.merged(rests))
 
     @cython.cfunc
@@ -267,12 +269,13 @@ class TrieWalk:
 
     @cython.cfunc
     def _doubt(self, node: cython.int, forbids: cython.int, whole: cython.bint) -> object:
-        """Record the tokens that end at a dependent node, if it may forbid them and `watched` does not cover them.
+        """Record the tokens that end at a dependent node, if it may forbid them and they are not found from the text
+        (`Doubts.watched`, `Doubts.deciding`), as the ends of names that were begun before the token are.
 
         Args:
             node: the trie node of the tokens.
             forbids: the continuations that the dependent node may forbid.
-            whole: the tokens may have the whole name, so that endings do not cover them.
+            whole: the tokens may have the whole name.
         """
         i: cython.int
         names_only: cython.bint = forbids == _REPEATED_NAMES
@@ -307,28 +310,17 @@ class TrieWalk:
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         byte: cython.int
-        i: cython.int
-        end: cython.int
         while trie.size[node] > 1:
             byte = automaton.pool[cython.cast(cython.int, atom & encoding.PAYLOAD)]
-            if node == 0:
-                i = trie.child[byte]
-                if i < 0:
-                    return None
-            else:
-                i = node + 1
-                end = node + trie.size[node]
-                while i < end and trie.byte[i] < byte:
-                    i += trie.size[i]
-                if i >= end or trie.byte[i] != byte:
-                    return None
+            node = trie.child_by(node, byte)
+            if node < 0:
+                return None
             atom = automaton.after(atom, byte)
-            self._emit_at(i)
+            self._emit_at(node)
             if automaton.may_end(atom):
-                self._cross(i, rest)
+                self._cross(node, rest)
             if atom == encoding.DONE:
                 return None
-            node = i
         return None
 
     @cython.cfunc
@@ -348,21 +340,21 @@ class TrieWalk:
             return self._read_literal(node, atom, rest)
         base: cython.int = trie.depth[node]
         depth: cython.int
-        then: cython.longlong
+        target: cython.longlong
         while i < end:
             self.visited += 1
             depth = trie.depth[i]
-            then = automaton.after(atom if depth == base + 1 else self.stack[depth - 1], trie.byte[i])
-            if then < 0:
+            target = automaton.after(atom if depth == base + 1 else self.stack[depth - 1], trie.byte[i])
+            if target < 0:
                 i += trie.size[i]
                 continue
             self._emit_at(i)
-            if automaton.may_end(then):
+            if automaton.may_end(target):
                 self._cross(i, rest)
-                if then == encoding.DONE:
+                if target == encoding.DONE:
                     i += trie.size[i]
                     continue
-            self.stack[depth] = then
+            self.stack[depth] = target
             i += 1
         return None
 
@@ -388,34 +380,34 @@ class TrieWalk:
             return None
         automaton.need_heads(rest)
         start: cython.int = automaton.head_at[rest]
-        h: cython.int
+        head: cython.int
         i: cython.int
-        k: cython.int
+        group: cython.int
         byte: cython.int
-        only: cython.int
+        only: cython.int  # the next byte of a literal; -1: another atom
         groups: cython.int = token_set.exit_count
         first: cython.int = token_set.end_count + token_set.closing_count
         atom: cython.longlong
-        then: cython.longlong
-        for h in range(start, start + automaton.head_count[rest]):
-            atom = automaton.head_atom[h]
+        target: cython.longlong
+        for head in range(start, start + automaton.head_count[rest]):
+            atom = automaton.head_atom[head]
             only = -1
             if (atom >> encoding.TAG) == encoding.SPECIAL:
                 continue
             if (atom >> encoding.TAG) == encoding.DYNAMIC:
-                self._cross_set_dependent(token_set, atom, automaton.head_rest[h])
+                self._cross_set_dependent(token_set, atom, automaton.head_rest[head])
                 continue
             if (atom >> encoding.TAG) == encoding.LITERAL:
                 only = automaton.pool[cython.cast(cython.int, atom & encoding.PAYLOAD)]
-            for k in range(first, first + groups):
-                byte = token_set.parts[k]
+            for group in range(first, first + groups):
+                byte = token_set.parts[group]
                 if only >= 0 and byte != only:
                     continue
-                then = automaton.after(atom, byte)
-                if then < 0:
+                target = automaton.after(atom, byte)
+                if target < 0:
                     continue
-                for i in range(token_set.parts[k + groups], token_set.parts[k + groups + 1]):
-                    self._arrive(token_set.parts[i], then, automaton.head_rest[h])
+                for i in range(token_set.parts[group + groups], token_set.parts[group + groups + 1]):
+                    self._arrive(token_set.parts[i], target, automaton.head_rest[head])
         self._drain()
         return None
 
@@ -439,7 +431,8 @@ class TrieWalk:
             if forbids == _REPEATED_NAMES:
                 self.watched = True
             else:
-                self.deciding.append(self.automaton.nodes.args(atom & encoding.PAYLOAD)[1])
+                _, distinct, _ = self.automaton.nodes.args(atom & encoding.PAYLOAD)
+                self.deciding.append(distinct)
         self.crossed += weight
         self.unnamed += unnamed
         self.cross_set(token_set, static)

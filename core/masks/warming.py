@@ -197,13 +197,13 @@ class Frontier:
                 if kind == "special":
                     ways[store.specials[what]] = None
                     continue
-                if kind == "literal":
+                if kind == "literal":  # of many that lead to the same node, a few are enough
                     alike[rest] += 1
                     if alike[rest] > MAX_ALIKE:
                         continue
                 else:
                     is_open = True
-                    if kind == "row" and store.rows.what(what)[0] == RAW:
+                    if kind == "row" and store.rows.what(what)[0] == RAW:  # raw text is followed by `_PROBES`
                         if not store.rows.nullable(what):
                             unfinished.append(atom)
                         continue
