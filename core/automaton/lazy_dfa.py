@@ -15,7 +15,7 @@ from collections.abc import Callable
 from ..basics.forks import shared_lock
 from ..basics.pauses import pause
 from ..basics.resident import Space
-from ..dependent.detours import Detours, Tried
+from ..dependent.detours import Detours, Untried
 from ..dependent.resolution import Resolution
 from ..dependent.written import Written
 from ..errors import LimitError, UnsupportedSchemaError
@@ -264,7 +264,7 @@ class LazyAutomaton:
                 plan, which ends, because a plan passes each dependent node once.
         """
         done: list[bytes | str] = []
-        tried: Tried = {}
+        untried: Untried = {}
         end = None if most is None else len(before) + most
         while not self.automaton.accepts(state):
             pause()
@@ -292,7 +292,7 @@ class LazyAutomaton:
                 is_closed = reached < 0  # a dependent node: it may forbid the rest of the plan
                 if is_closed:
                     part = part[: OPENED + 1 - reached]
-                    reached, part = self._detours.past(state, part, left - len(part), before, tried)
+                    reached, part = self._detours.past(state, part, left - len(part), before, untried)
                 left -= len(part)
                 before.write(part)
                 done.append(part)

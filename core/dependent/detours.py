@@ -42,7 +42,7 @@ _STRINGS = ("row", "counted")
 
 #: The strings that were not tried yet, by the positions at which they begin; a refused string stays refused for the
 #: rest of the same object.
-Tried = dict[tuple[int, ...], Iterator[bytes]]
+Untried = dict[tuple[int, ...], Iterator[bytes]]
 
 
 class ThreadStates(States, Protocol):
@@ -103,7 +103,7 @@ class Detours:
         self._source = source
         self._memoised: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
 
-    def past(self, state: int, data: bytes, left: int, before: Written, tried: Tried) -> tuple[int, bytes]:
+    def past(self, state: int, data: bytes, left: int, before: Written, untried: Untried) -> tuple[int, bytes]:
         """Return the state after a dependent node and the bytes that lead there: ``data``, or others if that is
         refused.
 
@@ -112,14 +112,14 @@ class Detours:
             data: the planned bytes, which lead to the node.
             left: the planned number of bytes after it.
             before: the text so far.
-            tried: the strings that this completion has not tried yet.
+            untried: the strings that this completion has not tried yet; changed.
         """
         source = self._source
         reached = self._through(state, data, left, before)
         direct: int | None = None  # the state after ``data``, if rivals make the rest longer than planned
         if reached != REFUSED and source.plan(reached).length > left and self._may_have_rivals(state, data):
             direct, reached = reached, REFUSED
-        if reached != REFUSED and not tried:
+        if reached != REFUSED and not untried:
             return reached, data
         # The string that the node may forbid, and the state before it, without threads that are longer than planned.
         begin = max(0, string_start(data, len(data) - 1)) if data.endswith(b'"') else 0
@@ -128,17 +128,17 @@ class Detours:
         here = here if planned == REFUSED else planned
         atoms = tuple(atom for atom, _ in source.automaton.threads(here))
         if reached != REFUSED:
-            tried.pop(atoms, None)
+            untried.pop(atoms, None)
             return reached, data
-        if atoms not in tried:
-            tried[atoms] = self._strings(atoms, here)
+        if atoms not in untried:
+            untried[atoms] = self._strings(atoms, here)
         # Each refused string is a part of the text, which has fewer strings than bytes.
-        for string in islice(tried[atoms], len(before) + len(data) + 1):
+        for string in islice(untried[atoms], len(before) + len(data) + 1):
             reached = source.advance(here, string, before, data[:begin])
             if reached == REFUSED or (direct is not None and source.plan(reached).length > left):
                 continue
             if direct is not None and len(data) + source.plan(direct).length <= begin + len(string) + left:
-                return direct, data
+                return direct, data  # not longer than with this string
             return reached, data[:begin] + string
         if direct is not None:
             return direct, data
@@ -202,7 +202,8 @@ def _strings_from(source: Completions, state: int) -> Iterator[bytes]:
         length, ranks, here, ending = heappop(heap)
         if ending:
             yield ranks.translate(_UNRANKED) + ending
-            heappush(heap, (length + 0.5, ranks, here, b""))  # longer ones with this prefix
+            # Longer ones with this prefix come after all strings of its length.
+            heappush(heap, (length + 0.5, ranks, here, b""))
             continue
         following = set(automaton.following(here))
         if 0x22 in following and _QUOTE not in ranks:  # white space before a string does not change the string
@@ -237,4 +238,4 @@ def _is_unusual(before: bytes, byte: int) -> bool:
         return byte not in b'"\\bfnrtu'
     if begun == b"u000":
         return byte not in b"01234567bef"  # the others have short escapes
-    return byte not in (b"0", b"0", b"01", b"0123456789abcdef")[len(begun) - 1]
+    return byte not in (b"0", b"0", b"01", b"0123456789abcdef")[len(begun) - 1]  # the next digit of u00..

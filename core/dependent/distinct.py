@@ -58,8 +58,8 @@ class DistinctObjects:
     Args:
         earlier: the names of the declared members that may come before the deciding one.
         name: the name of the deciding member.
-        rest: returns the node of the rest of an object that must differ from its rivals (their keys; empty: there are
-            none) and has members of some names.
+        rest: returns the node of the rest of an object, by the keys of its rivals, from which it must differ (see
+            `value_key`), and the names of its members up to here; without rivals, both are empty.
     """
 
     def __init__(
@@ -75,9 +75,9 @@ class DistinctObjects:
     def __call__(self, before: Written) -> int:
         """Return the node after a text that ends with the string of the deciding member."""
         start = before.string_start(len(before) - 1)
-        found = self._members(before, start)
-        assert found is not None
-        members, opening = found
+        around = self._members(before, start)
+        assert around is not None
+        members, opening = around
         string = json.loads(before.text_from(start))
         keys: list[str] = []
         for rivals in self._rivals(before, members, opening):
@@ -90,12 +90,13 @@ class DistinctObjects:
         end = len(before)
         found: list[Endings] = []
         is_partial = False
-        for start in dict.fromkeys((end, before.string_start(end))):
-            at = self._members(before, start) if start >= 0 else None
-            if at is None:
+        for start in dict.fromkeys((end, before.string_start(end))):  # the string may begin here, or has begun there
+            around = self._members(before, start) if start >= 0 else None
+            if around is None:
                 continue
+            members, opening = around
             begun = before.text_from(start)
-            for rivals in self._rivals(before, *at):
+            for rivals in self._rivals(before, members, opening):
                 if b"\\" in begun:
                     more, partial = endings_after_escape(rivals.keys, begun)
                     found += more

@@ -106,8 +106,8 @@ class Doubts:
         named: the tokens that have a whole name and bytes after it; forbidden if the name is repeated.
         watched: some tokens end a name that was begun before them; forbidden if they begin with one of
             `Written.endings`.
-        deciding: some tokens end the deciding member of an object; perhaps forbidden if they begin with one of the
-            `endings` of one of these.
+        deciding: dependent nodes after deciding members (see `distinct`) that some tokens end; these tokens may be
+            forbidden if they begin with one of the nodes' `endings`.
     """
 
     __slots__ = ("_by_name", "_closers", "deciding", "named", "unsure", "watched")
@@ -155,7 +155,8 @@ class Doubts:
                 else:
                     doubtful += tokens
         if self.named:
-            if self._by_name is None:  # inside of a name, one of the quotes ends that
+            # A whole name has two quotes, and a value may begin with a third. Inside of a name, one of them ends that.
+            if self._by_name is None:
                 self._by_name = names.by_name(self.named, 2 if self.watched else 3)
             doubtful += self._by_name[b""]
             if len(self._by_name) > 1:

@@ -117,7 +117,7 @@ class Resolution:
         """Return True if the last byte of ``data`` ends a name (and nothing else may end there), so that the name may
         be a repeated one."""
         states = self._states
-        if states.advance(state, data) != OPENED - len(data) + 1:
+        if states.advance(state, data) != OPENED - len(data) + 1:  # open after the last byte, and not before
             return False
         end = states.step(states.advance(state, data[:-1], False), data[-1])
         threads = states.open_threads(end)
@@ -143,7 +143,7 @@ class Resolution:
         done = 0
         try:
             while result <= OPENED:
-                size = OPENED - result
+                size = OPENED - result  # number of bytes before the one after which the state is open
                 if size:
                     state = states.advance(state, data[done : done + size], False)
                 state = states.step(state, data[done + size])
@@ -173,7 +173,8 @@ class Resolution:
         return closed
 
     def close(self, state: int, before: Written) -> int:
-        """Return an open state with each dependent node replaced by its language after a text; or `REFUSED`."""
+        """Return an open state with each dependent node replaced by its language after a text; or `REFUSED`. These
+        languages may begin with dependent nodes, which are replaced in turn."""
         while state != REFUSED:
             threads = self._threads.get(state)
             if threads is None:

@@ -48,13 +48,14 @@ def _ends_in_loops(terms: Terms, term: int) -> bool:
         if kind == kinds.SEQ:
             waiting.append(args[1])
         elif kind == kinds.REPEAT:
-            if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # perhaps (ε)*
+            part, _, most = args
+            if terms.is_empty(part) or (most < 0 and terms.nullable(part)):  # only the empty string, perhaps: (ε)*
                 return False
-            if args[2] >= 0:
-                waiting.append(args[0])
+            if most >= 0:  # the last copy decides
+                waiting.append(part)
         elif kind == kinds.ALT:
             parts = [part for part in args if part != terms.EPSILON]
-            if len(parts) < len(args) and all(terms.is_empty(part) for part in parts):
+            if len(parts) < len(args) and all(terms.is_empty(part) for part in parts):  # only the empty string
                 return False
             waiting += parts
         else:

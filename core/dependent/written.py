@@ -32,7 +32,7 @@ _WHOLE = re.compile(
 )
 
 
-#: Maximum length of a name whose spelling is memoised.
+#: Maximum length of a name whose spelling (its JSON string) is memoised.
 _MAX_SHORT = cython.declare(cython.int, 1_000)
 
 #: Maximum number of offsets in the text for which the names are memoised.
@@ -45,7 +45,7 @@ _FEW = cython.declare(cython.int, 8)
 _IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
 
 
-#: Endings of some strings, which repeat others (see `Written.endings`).
+#: ``(names, low, high, size)``: the strings ``names[low:high]`` of a sorted list, without their first ``size`` bytes.
 Endings = tuple[list[bytes], int, int, int]
 
 
@@ -110,7 +110,8 @@ def _may_begin_name(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 
 
 def endings_of(names: list, begun: bytes) -> list:
-    """Return the endings with which a begun string becomes one of some strings (see `Written.endings`).
+    """Return the endings with which a begun string becomes one of some strings: for ``"ab"``, after ``"a``, it is
+    ``b"`` (see `Written.endings`).
 
     Args:
         names: the strings as `json.dumps` writes them, sorted.
@@ -125,8 +126,8 @@ def endings_of(names: list, begun: bytes) -> list:
 
 
 def endings_after_escape(names: Iterable[str], begun: bytes) -> tuple[list, bool]:
-    """Return the endings with which a begun string with escapes becomes one of some strings, and True if it ends within
-    an escape, so that there may be others (see `Written.endings`).
+    """Do `endings_of` for a begun string with escapes: for the name ``ab``, after ``"\\u0061`` the ending ``b"``.
+    Return also True if the string ends within an escape, so that other endings may repeat a name, too.
 
     Args:
         names: the strings, decoded.
@@ -137,9 +138,9 @@ def endings_after_escape(names: Iterable[str], begun: bytes) -> tuple[list, bool
     if whole is None or beginning is None:  # perhaps not a prefix of a string
         return [], True
     same: list = [name for name in names if name.startswith(beginning)]
-    if whole.end() < len(begun):
+    if whole.end() < len(begun):  # within an escape
         return [], bool(same)
-    spelled: list = sorted({_spelled(name[len(beginning) :])[1:] for name in same})
+    spelled: list = sorted({_spelled(name[len(beginning) :])[1:] for name in same})  # without the opening quote
     return endings_of(spelled, b""), False
 
 
@@ -267,15 +268,13 @@ class Written:
     _named: dict
 
     def __init__(self, text: bytes = b""):
-        self._data = bytearray(text)
-        self._size = len(text)
-        #: The open brackets read so far, innermost last.
-        self._open = []
-        self._bracket = None
+        self._data = bytearray(text)  # with tentative text at its end
+        self._size = len(text)  # without that
+        self._bytes = None  # all of it, if it was asked for
+        self._open = []  # the open brackets (`Bracket`) read so far, innermost last
+        self._bracket = None  # the last result of `_look_back`
         self._closed = {}
-        self._bytes = None
-        #: Names by offset: several tokens in a row need the same.
-        self._named = {}
+        self._named = {}  # the names by offset: several tokens in a row need the same
         self.live = None
         self.is_plan = False
 
@@ -344,14 +343,14 @@ class Written:
         names: list = []
         items: list = []  # the strings that are not names, as index ranges
         commas: list = []
-        ahead: list = []  # for each comma, the numbers of names and items after it
+        ahead: list = []  # for each comma, the numbers of names and of items after it
         depth: cython.int = 0  # brackets that close after `at` and open before it
         at: cython.Py_ssize_t = end - 1
         start: cython.Py_ssize_t
         byte: cython.int
         colon: cython.bint = False  # True if the next significant byte to the right is a colon
-        rank: cython.Py_ssize_t = len(self._open)  # index of the last known bracket that is read up to `at` or less far
-        read_to: cython.Py_ssize_t = end + 1  # its `at`
+        rank: cython.Py_ssize_t = len(self._open)  # in `_open`, of the last bracket that is read up to here or less far
+        read_to: cython.Py_ssize_t = end + 1  # up to where: its `at`
         bracket: Bracket = None
         self._bracket = None
         while at >= 0:
@@ -415,7 +414,7 @@ class Written:
             final -= 1
         if final:
             ahead.reverse()
-            count: cython.Py_ssize_t = len(names) - ahead[final - 1][is_array]
+            count: cython.Py_ssize_t = len(names) - ahead[final - 1][1 if is_array else 0]
             bracket.add(names[:count])
             bracket.commas += commas[:final]
             bracket.at = commas[final - 1] + 1
@@ -534,13 +533,12 @@ class Written:
             begin = comma + 1
         return found
 
-    def endings(self) -> tuple[list[tuple[list[bytes], int, int, int]], bool]:
+    def endings(self) -> tuple[list[Endings], bool]:
         """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
         open array. The text ends inside a name (a string of the array), or at a point where one may begin.
 
         Returns:
-            endings: ``(names, low, high, size)``: the names from index ``low`` to ``high`` of a sorted list, without
-                their first ``size`` bytes, which they share. Every continuation that repeats a name and has the escapes
+            endings: the endings of the names, as `Endings`. Every continuation that repeats a name and has the escapes
                 of `json.dumps` begins with one of them. The lists are not to be changed.
             is_partial: the text ends within an escape, so other continuations may repeat a name too.
         """
@@ -565,14 +563,14 @@ class Written:
         return found + others, is_partial
 
     def spelled_names(self, among: Collection[bytes]) -> list[bytes]:
-        """Return those of some names that the next name must not repeat, as `json.dumps` writes them: the names of the
-        innermost open object (or the strings of the innermost open array). The text may end inside a string."""
+        """Return those of the names ``among`` (as `json.dumps` writes them) that the innermost open object has already,
+        so that the next name must not be one of them; of an array, its strings. The text may end inside a string."""
         found: dict = {}
         names: list
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
         for end in (len(self._data), start):
             for names in self._names_at(end).lists() if end >= 0 else ():
-                if len(names) <= len(among):
+                if len(names) <= len(among):  # the shorter list is looked up in the longer one
                     found.update([(name, None) for name in names if name in among])
                     continue
                 for name in among:
