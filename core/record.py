@@ -70,8 +70,8 @@ class Record:
         self._key = key
         self._max_bytes = max_bytes
         self._lock = shared_lock(self, "_lock", threading.Lock())
-        self._known: tuple[int, int] | None = None  # the file and its size at the last entry of this object
-        self._number, self._head = -1, START
+        self._known: tuple[int, int] | None = None  # inode and size of the file after the last entry of this object
+        self._number, self._head = -1, START  # number and hash of the last entry
 
     @property
     def head(self) -> str:
@@ -106,7 +106,8 @@ class Record:
         """Append an entry of these facts; a file that is full is renamed first. The locks are held."""
         with open(self.path, "ab+") as file:
             state = os.fstat(file.fileno())
-            torn = 0 if self._known == (state.st_ino, state.st_size) else self._find_head(file)
+            is_ours = self._known == (state.st_ino, state.st_size)  # it ends with the last entry of this object
+            torn = 0 if is_ours else self._find_head(file)
             if os.fstat(file.fileno()).st_size < self._max_bytes:
                 self._write(file, said, torn)
                 return
@@ -180,13 +181,13 @@ class Record:
             )
         first, last = report.first or {}, report.last or {}
         return RecordReport(
-            len(report.hashes),
-            first.get("n", 0),
-            first.get("time"),
-            last.get("time"),
-            last.get("hash"),
-            tuple(report.torn),
-            tuple(report.problems),
+            entries=len(report.hashes),
+            first=first.get("n", 0),
+            since=first.get("time"),
+            until=last.get("time"),
+            head=last.get("hash"),
+            torn=tuple(report.torn),
+            problems=tuple(report.problems),
         )
 
 
@@ -258,17 +259,21 @@ def _hash(body: str, key: bytes | None) -> str:
 
 
 def _read(line: bytes, key: bytes | None) -> tuple[dict[str, Any] | None, str]:
-    """Return the entry of a line, or None and what is wrong."""
+    """Return the entry of a line, or None and what is wrong.
+
+    A line is the JSON of the entry with its hash as the last member; the hash is that of the JSON without it:
+    ``{"n":0,...,"hash":"..."}`` has the hash of ``{"n":0,...}``.
+    """
     try:
         text = line.decode("ascii").rstrip("\n")
-        body, separator, found = text.rpartition(_HASH)
+        before, separator, after = text.rpartition(_HASH)
         entry = json.loads(text)
         is_entry = bool(separator) and type(entry["n"]) is int and type(entry["previous"]) is str
     except (ValueError, KeyError, TypeError, RecursionError):
         is_entry = False
     if not is_entry:
         return None, "it is not an entry"
-    if not hmac.compare_digest(_hash(f"{body}}}", key), found[:-2]):
+    if not hmac.compare_digest(_hash(before + "}", key), after.removesuffix('"}')):
         return None, "it was changed, or written with another key" if key else "it was changed, or written with a key"
     return entry, ""
 

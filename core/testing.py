@@ -95,13 +95,14 @@ class _Session:
         return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens, and return the logits after them: those of a reply prefer what the script says next."""
         if self._is_closed:
             raise closed_error("session")
         if len(self._ids) < self._prompt_length:  # the prompt is new, or was replaced
             self._prompt_length = self.length_of_prompt()
         for token_id in check_new_tokens(token_ids, len(self._ids), self.window, self.vocabulary.size):
             written, said = self._positions[-1] if self._positions else (0, 0)
-            if len(self._ids) >= self._prompt_length:
+            if len(self._ids) >= self._prompt_length:  # a token of the reply
                 for byte in self.vocabulary.tokens[token_id] or b"":
                     self._written.append(byte)
                     said = self._advance(said)
@@ -175,6 +176,7 @@ class _Backend:
         self._lock = shared_lock(self, "_lock", threading.Lock())
 
     def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text: at each place the longest one."""
         data = text.encode("utf-8", "surrogatepass")
         ids: list[int] = []
         index = 0
@@ -191,6 +193,7 @@ class _Backend:
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
+        """Return the tokens of a prompt, a line for each message, and keep the messages for the next session."""
         refuse_images(messages)
         self._local.messages = tuple(messages)
         if not messages:

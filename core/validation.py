@@ -55,7 +55,8 @@ MAX_INTEGER_BITS = 14_000
 #: Maximum number of values of an ``enum`` that a message names.
 _NAMED_VALUES = 20
 
-#: Program of the child process that matches a pattern that is not regular.
+#: Program of the child process that matches a pattern that is not regular; its status is 0 if a part matches, 3 if none
+#: does, and 1 after an error of Python.
 _PROGRAM = "import json, re, sys; sys.exit(0 if re.search(*json.load(sys.stdin)) else 3)"
 
 
@@ -112,7 +113,8 @@ class Validator:
         same_draft = kind.evolve
 
         def evolve(validator: Any, **changes: Any) -> Any:
-            # A schema with a `$schema` of its own gets jsonschema's class of that draft, which lacks our keywords.
+            """Return a validator with other attributes: so ``jsonschema`` makes that of each subschema."""
+            # For a schema with a `$schema` of its own, jsonschema's class of that draft would lack our keywords.
             other = validator_for(changes.setdefault("schema", validator.schema), default=None)
             if other is None:
                 return same_draft(validator, **changes)
@@ -211,6 +213,8 @@ class Validator:
                 yield ValidationError(f"{instance!r} is not a text of the grammar{said}")
 
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        """Judge a value by the hashes of the listed ones; OpenAPI's ``nullable`` also allows null, but not beside
+        ``const``."""
         entry = self._enums.get(id(values))
         if entry is None:
             entry = self._enums[id(values)] = values, frozenset(map(value_key, values))  # kept, so the id stays its own
@@ -238,6 +242,7 @@ class Validator:
     def _pattern_properties(
         self, validator: Any, patterns: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
+        """Judge the members whose names match, with patterns read as the grammar reads them."""
         if validator.is_type(instance, "object"):
             for pattern, subschema in patterns.items():
                 for name, value in instance.items():
@@ -383,7 +388,8 @@ class _Patterns:
 
 
 def _for_python(pattern: str) -> str:
-    """Return a pattern that no grammar enforces as a pattern of Python's ``re``.
+    """Return a pattern that is not regular (with back-references, say) as a pattern of Python's ``re``: translated from
+    ECMA-262; if that fails, as it is.
 
     Raises:
         re.error: the pattern is malformed, also as a pattern of Python.
@@ -391,10 +397,10 @@ def _for_python(pattern: str) -> str:
     try:
         translated = to_python(parse_with_groups(pattern))
         re.compile(translated)
+        return translated
     except (ToolGrammarError, re.error):
-        translated = pattern
-    re.compile(translated)
-    return translated
+        re.compile(pattern)
+        return pattern
 
 
 @memoised_if_short(1_024)

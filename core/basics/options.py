@@ -117,30 +117,36 @@ def require_known(
     unknown = sorted(set(map(str, given)) - set(known))
     if not unknown:
         return
-    advice = [meant for name in unknown[:_SHOWN] if (meant := _meant(name, known, inside)) is not None]
-    shown = sorted(known)
-    hint = f"known are {', '.join(shown[:_SHOWN])}" + (f" and {len(shown) - _SHOWN} more" * (len(shown) > _SHOWN))
-    named = ", ".join(unknown[:_SHOWN]) + (f" and {len(unknown) - _SHOWN} more" * (len(unknown) > _SHOWN))
-    raise UnknownOptionError(f"{wrong} {named}", hint="; ".join(dict.fromkeys(advice)) or hint)
+    advice = [meant for name in unknown[:_SHOWN] if (meant := _advice(name, known, inside)) is not None]
+    hint = "; ".join(dict.fromkeys(advice)) or f"known are {_listed(sorted(known))}"
+    raise UnknownOptionError(f"{wrong} {_listed(unknown)}", hint=hint)
+
+
+def _listed(names: list[str]) -> str:
+    """Return names for a message: the first, and how many more there are."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 def option_meant(name: str) -> str:
     """Return the option here that a name in other libraries means; the name itself, if none is known."""
-    option, text = _ELSEWHERE.get(name, (name, ""))
-    return option if text.startswith(f"{option}=") else name
+    option, hint = _ELSEWHERE.get(name, (name, ""))
+    return option if hint.startswith(f"{option}=") else name
 
 
-def _meant(name: str, known: Collection[str], inside: Mapping[str, Collection[str]]) -> str | None:
-    """Return the most likely meaning of an unknown name; None if no known name is similar."""
+def _advice(name: str, known: Collection[str], inside: Mapping[str, Collection[str]]) -> str | None:
+    """Return what to write instead of an unknown name (see `require_known`); None if no known name is similar.
+
+    For example, ``num_ctx`` -> ``"write context_window=..."``, ``thread`` -> ``"did you mean threads?"``."""
     if name in _WITHOUT:
         return f"leave out {name}: {_WITHOUT[name]}"
-    option, text = _ELSEWHERE.get(name, (name, ""))
+    option, hint = _ELSEWHERE.get(name, (name, ""))  # the option of that name in other libraries
     if option in known:
-        return f"write {text}"
+        return f"write {hint}"
     for holder, names in inside.items():
         if option in names:
             return f"write {holder}={{{option!r}: ...}}"
-    holders = {one: holder for holder, names in inside.items() for one in names}
+    holders = {inner: holder for holder, names in inside.items() for inner in names}
     near = get_close_matches(name.lower(), [*known, *holders], n=1, cutoff=0.7)
     if not near:
         return None

@@ -189,7 +189,7 @@ def ended_by(check: Callable[[], object], account: Account | None = None) -> Ite
 
     Args:
         check: raises a `CancelledError` after the request was cancelled; may be called thousands of times a second.
-        account: time of the same request in other blocks; None: there are none.
+        account: the processor time of the request, which its other blocks share; None: it has no other block.
     """
     work = _Work(check, account or Account(), _work.get())
     token = _work.set(work)
@@ -199,7 +199,7 @@ def ended_by(check: Callable[[], object], account: Account | None = None) -> Ite
     except Ended as ended:
         if ended.work is not work:  # of a block around it
             raise
-        error = ended.release()
+        error = ended.release()  # of this block: the error of ``check`` itself
     finally:
         _work.reset(token)
         work.end()

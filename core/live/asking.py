@@ -204,7 +204,7 @@ def _answer(found: Any, end: float) -> Answer:
         values.append(value)
         if time.monotonic() >= end:
             raise TimeoutError
-    plain = [
+    plain = [  # members of enumerations as their values
         value.value if hasattr(value, "value") and hasattr(type(value), "__members__") else value for value in values
     ]
     return _schema_answer({"enum": plain}) if plain else Answer()

@@ -29,7 +29,8 @@ class _Bound:
     is_least: bool
 
     def __call__(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the schema of the argument: a bound of a number, or patterns of dates and times as texts."""
+        """Return the schema of the argument: a bound of a number, or patterns of dates and times as texts, which hold
+        together. For example, after ``{"start": "2026-01-31"}``: not below this date; and a whole date."""
         other = call.get(self.name)
         if other is None:
             return {}
@@ -39,7 +40,7 @@ class _Bound:
         if match is None:
             raise TypeError(f"{other!r} is neither a number nor a date or time")
         zone = match[1] or ""
-        local = other.removesuffix(zone)
+        local = other.removesuffix(zone)  # "10:30Z" -> "10:30"
         bounded = dates.at_least if self.is_least else dates.at_most
         patterns = [bounded(local).replace(".", "[.]")]
         has_date, has_time = "-" in local, ":" in local

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InvalidArgumentsError, Place
 from ..json import escape, resolve_local
@@ -30,16 +30,16 @@ def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = N
     from ..validation import Validator
 
     definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-    for inner, objects, name, pointer in _members(schema, value, [], "", definitions):
-        names = list(inner["properties"])
-        member = inner["properties"][name]
-        answers = {}
+    for properties, name, objects, pointer in _members(schema, value, [], "", definitions):
+        names = list(properties)
+        member = properties[name]
+        answers = {}  # the schema of the present values, by the steps from the member's schema to the mark
         for steps, mark in marks_of(member, name, names[: names.index(name)]):
             answer = live.of_call(tool, mark, mark.read(objects))
             if answer.error is not None:
                 raise answer.error
             require_schema(answer, mark)
-            answers[steps] = False if answer.schema is None else answer.schema
+            answers[steps] = False if answer.schema is None else answer.schema  # False: there are no values
         if answers:
             validator = Validator({**definitions, "allOf": [with_answers(member, answers)]}, formats=True)
             if next(validator.problems(objects[0][name]), None) is not None:
@@ -51,11 +51,34 @@ def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = N
                 )
 
 
+class _Member(NamedTuple):
+    """A member of an object in a value, which the schema of the object declares.
+
+    Attributes:
+        properties: the ``properties`` of that schema.
+        name: its name.
+        objects: the objects around it, innermost first.
+        pointer: its JSON pointer.
+    """
+
+    properties: Mapping[str, Any]
+    name: str
+    objects: list[Mapping[str, Any]]
+    pointer: str
+
+
 def _members(
     schema: Any, value: Any, above: Sequence[Mapping[str, Any]], pointer: str, definitions: Mapping[str, Any]
-) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]], str, str]]:
-    """Yield each member of the objects in a value that its schema declares: the schema of the object, the objects
-    around the member, innermost first, its name, and its pointer."""
+) -> Iterator[_Member]:
+    """Yield the declared members of the objects in a value.
+
+    Args:
+        schema: the schema of the value.
+        value: the value.
+        above: the objects around it, innermost first.
+        pointer: its JSON pointer.
+        definitions: the definitions of the whole schema, to which references refer.
+    """
     if not isinstance(schema, Mapping):
         return
     reference = schema.get("$ref")
@@ -69,6 +92,7 @@ def _members(
         for option in schema.get(keyword, ()):
             from ..validation import Validator
 
+            # Of alternatives, only those that the value satisfies declare its members.
             if keyword == "allOf" or not any(Validator({**definitions, "allOf": [option]}).problems(value)):
                 yield from _members(option, value, above, pointer, definitions)
     properties = schema.get("properties")
@@ -77,7 +101,7 @@ def _members(
         for name in value:
             if name in properties:
                 at = f"{pointer}/{escape(name)}"
-                yield schema, objects, name, at
+                yield _Member(properties, name, objects, at)
                 yield from _members(properties[name], value[name], objects, at, definitions)
     elif isinstance(value, list):
         first = schema.get("prefixItems", ())

@@ -48,7 +48,7 @@ def read_open(text: bytes) -> list[dict[str, Any]]:
 
     The text is JSON, perhaps with other text before it.
     """
-    for begin, byte in enumerate(text):
+    for begin, byte in enumerate(text):  # the JSON begins at the first bracket from which all is JSON
         if byte in b"{[":
             data = text[begin:]
             reader = Reader(_any_json())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..dependent.live import KEYWORD
 from ..schema.keywords.live import COPIED, SEEN
@@ -13,6 +13,20 @@ from ..schema.read.live import LIVE, has_keyword, in_order, places_of, without_v
 from .asking import LiveValues
 from .check import check_values
 from .values import Values, named_values, with_sources
+
+
+class LiveKeyword(NamedTuple):
+    """A keyword of live values in a schema.
+
+    Attributes:
+        pointer: the JSON pointer of the schema that has it.
+        keyword: its name.
+        is_asked: a callable gives the values.
+    """
+
+    pointer: str
+    keyword: str
+    is_asked: bool
 
 
 @dataclass(frozen=True)
@@ -68,10 +82,9 @@ class LiveSchema:
         """
         return places_of(self.schema, (KEYWORD,) if in_grammar else LIVE)
 
-    def first(self) -> tuple[str, str, bool] | None:
-        """Return the pointer of the first schema with such a keyword, the keyword, and True if a callable is asked;
-        None if there is none. Data and properties that only have such a name do not count."""
-        found: set[str] = set()
+    def first(self) -> LiveKeyword | None:
+        """Return the first such keyword; None if there is none. Data and properties of such a name do not count."""
+        found: set[str] = set()  # the keywords in schemas; `places` also yields names in data and properties
 
         def note(inner: dict[str, Any]) -> dict[str, Any]:
             found.update(keyword for keyword in LIVE if keyword in inner)
@@ -82,7 +95,7 @@ class LiveSchema:
         for place in self.places():
             pointer, _, keyword = place.rpartition("/")
             if keyword in found:
-                return pointer, keyword, keyword == KEYWORD
+                return LiveKeyword(pointer, keyword, keyword == KEYWORD)
         return None
 
     def check(self, value: Any, live: LiveValues, tool: str | None = None) -> None:

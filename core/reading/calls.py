@@ -64,7 +64,7 @@ class ReadValue:
             if self.is_object:
                 return {part.step: part.data(text) for part in whole}
             return [part.data(text) for part in whole]
-        if self.parent is None:
+        if self.parent is None:  # arguments without any value yet
             return {}
         written = text[self.start : self.end] if self.end >= 0 else text[self.start :]
         if self.form == RAW:
@@ -167,11 +167,12 @@ class _Builder:
             self._open.append(value)
 
     def _take_name(self, at: int, mark: ReadingMark) -> None:
-        """Take the name of a member: one that the schema declares (with a size), or the text from OPENED on."""
+        """Take the name of the next member: one that the schema declares (the mark has its size), or the text from the
+        mark OPENED on."""
         begin, end = (at - mark.size if mark.size else self._opened), at - mark.ending
         self.end_scalar(begin)
         parent = self._open[-1]
-        end = begin + len(self._text[begin:end].rstrip())
+        end = begin + len(self._text[begin:end].rstrip())  # without white space after the name
         parent.names.append((begin, end))
         self._name = mark.name if mark.size else _string(self._text[begin:end])
 
@@ -191,8 +192,8 @@ class _Builder:
             self._open.clear()
             self.calls[-1].is_whole = True
             return
-        # A bare value ends with its bracket, another one with its markup: other marks are of values inside of it, or of
-        # the arguments around it.
+        # A bare value ends with its bracket, another one with its markup, and the arguments (the outermost value) at
+        # DONE. Other marks are of values inside of it, or of the arguments around it.
         value = self._open[-1]
         ends = value.form == BARE if kind == CLOSED else value.form != BARE and len(self._open) > 1
         if ends:

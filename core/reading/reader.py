@@ -26,6 +26,7 @@ MAX_WAYS = 64
 #: Maximum number of times that the store grows for one text.
 _MAX_ROOMS = 4
 
+#: A mark that was passed, after its place in the text (index of a byte).
 Passed = tuple[int, ReadingMark]
 
 
@@ -35,6 +36,13 @@ class _Trail:
 
     before: _Trail | None
     passed: Passed
+
+
+#: A way to read the text so far: its state, and the marks that not all ways pass.
+_Way = tuple[int, _Trail | None]
+
+#: A way from a state past marks: the marks in order, and the state after them.
+_Passage = tuple[tuple[ReadingMark, ...], int]
 
 
 def _marks_of(trail: _Trail | None) -> list[Passed]:
@@ -65,7 +73,7 @@ class Reader:
         self._program: Program = grammar.program
         self._automaton = self._program.automaton
         self._marks: list[Passed] = []  # that all ways pass
-        self._after: dict[int, list[tuple[tuple[ReadingMark, ...], int]]] = {}
+        self._after: dict[int, list[_Passage]] = {}  # by state, the result of `_beyond`
         with self._program.lock:
             # Not the start of the program, in which dependent nodes are resolved: a mark may begin the text.
             self._ways = self._settled([(self._automaton.start(self._program.root), None)])
@@ -103,7 +111,7 @@ class Reader:
         """Read a control token."""
         self.text += CONTROL
         specials = self._program.store.specials
-        number = specials.index(name) if name in specials else -1
+        number = specials.index(name) if name in specials else -1  # which no state reads
 
         def read() -> int:
             steps = ((self._automaton.advance_special(state, number), trail) for state, trail in self._ways)
@@ -155,7 +163,7 @@ class Reader:
             raise
         return size
 
-    def _settled(self, ways: list[tuple[int, _Trail | None]]) -> list[tuple[int, _Trail | None]]:
+    def _settled(self, ways: list[_Way]) -> list[_Way]:
         """Return the ways beyond all marks at the end of the text."""
         at = len(self.text)
         found: dict[int, _Trail | None] = {}
@@ -172,7 +180,7 @@ class Reader:
         self._marks += _marks_of(trail)
         return [(state, None)]
 
-    def _beyond(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:
+    def _beyond(self, state: int) -> list[_Passage]:
         """Return the states beyond the marks at a state, each with the marks before it; dependent nodes that are no
         marks count as their static language, as a text that was written has what they ask for."""
         found = self._after.get(state)
@@ -180,9 +188,8 @@ class Reader:
             found = self._after[state] = self._pass(state)
         return found
 
-    def _pass(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:
-        """Return the ways past the marks at which threads of a state wait: the marks of each way in order, and the
-        state behind them."""
+    def _pass(self, state: int) -> list[_Passage]:
+        """Return the ways past the marks at which threads of a state wait, best first."""
         automaton, nodes = self._automaton, self._program.store.nodes
         if not (waiting := automaton.open_threads(state)):
             return [((), state)]
@@ -198,9 +205,9 @@ class Reader:
         found = []
         if (after := automaton.resolve(state, unmarked)) != REFUSED:
             found += self._beyond(after)
-        for mark in sorted(by_mark, key=lambda mark: mark.order):
+        for mark in sorted(by_mark, key=lambda mark: mark.order):  # only its threads, beyond it
             threads = by_mark[mark]
             positions = {(automaton.dependent_position(node), rest) for node, rest in threads}
             after = automaton.resolve(automaton.narrowed(state, positions), {thread: thread[1] for thread in threads})
-            found += [((mark, *more), then) for more, then in self._beyond(after)]
+            found += [((mark, *more), target) for more, target in self._beyond(after)]
         return found

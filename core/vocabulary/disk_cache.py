@@ -98,6 +98,9 @@ def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bo
 
 
 def _packed(key: str, arrays: Mapping[str, array[int]]) -> bytes:
+    """Return the content of a cache file: `_MAGIC`, the SHA-256 of the rest (32 bytes), the length of the head (8
+    bytes), the head (JSON: the key, the byte order, and name, type code, size and number of the items of each array),
+    and the items."""
     table = [[name, values.typecode, values.itemsize, len(values)] for name, values in arrays.items()]
     head = json.dumps({"key": key, "order": sys.byteorder, "arrays": table}).encode()
     body = b"".join([len(head).to_bytes(8, "little"), head, *(values.tobytes() for values in arrays.values())])
@@ -105,7 +108,7 @@ def _packed(key: str, arrays: Mapping[str, array[int]]) -> bytes:
 
 
 def _unpacked(content: memoryview, key: str) -> dict[str, array[int]]:
-    """Return the arrays of a cache file.
+    """Return the arrays of a cache file, as `_packed` wrote it.
 
     Raises:
         ValueError: it is damaged, of another key, or from a machine with another byte order or width of integers.
