@@ -53,7 +53,7 @@ from .formats import (
     new_call_id,
 )
 from .formats.bare_json import BareJsonParser
-from .formats.base import history_as_text
+from .formats.base import checked_strictness, history_as_text
 from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
@@ -99,7 +99,7 @@ class ToolSet(Execution):
     Raises:
         SchemaError: something cannot be a tool (names the tool, the parameter and the reason), or two different tools
             have one name.
-        ToolGrammarError: ``max_calls`` is below 1.
+        ToolGrammarError: ``max_calls`` is below 1, or ``strictness`` has another form.
         UnknownToolError: ``strictness`` is of a tool that is not there.
     """
 
@@ -128,7 +128,7 @@ class ToolSet(Execution):
             raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
         self._max_calls = max_calls
-        self._strictness: dict[str, Strictness] = {self[name].name: value for name, value in (strictness or {}).items()}
+        self._strictness = {self[name].name: value for name, value in checked_strictness(strictness).items()}
         self._call_grammars = grammars
         self._derived = Derived()
         self._messages: tuple[Message, ...] | None = None

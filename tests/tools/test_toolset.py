@@ -445,6 +445,14 @@ def test_what_cannot_be_enforced_names_a_way_out_that_a_tool_set_has(schema: Any
     ToolSet([tool], strictness={"f": "object"}).grammar("hermes", tool_choice="f")
 
 
+@pytest.mark.parametrize("wrong", ["open", ["f"], 5, {"f": "opne"}, {"f": None}, {"f": ["open"]}])
+def test_a_wrong_strictness_is_an_error(wrong: Any) -> None:
+    """It names the words, or the form; none is passed over."""
+    with pytest.raises(ToolGrammarError, match=r"strictness (is|of 'f' is)") as caught:
+        ToolSet([Tool("f", "", {"type": "object"})], strictness=wrong)
+    assert "open" in (caught.value.hint or "")
+
+
 def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> None:
     """And one that cannot be is refused with tool and parameter."""
 

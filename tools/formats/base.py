@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol
 
-from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short
+from toolgrammar.core.basics import PropertyOrder, Whitespace, memoised_if_short, require_word
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall, as_shown
-from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
+from toolgrammar.core.errors import GrammarError, ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json, read_json
@@ -27,6 +27,22 @@ from ..tool import Tool, not_enforced
 #: How arguments are held to their schema: with no members that it does not name, with such members where it does not
 #: forbid them, or only as some JSON object (the finished call is then checked).
 Strictness = Literal["closed", "open", "object"]
+
+
+def checked_strictness(given: Any) -> Mapping[str, Strictness]:
+    """Return the option ``strictness`` of a tool set: by name of a tool; None: no tool has one.
+
+    Raises:
+        GrammarError: it is no mapping, or a tool has another word.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise GrammarError(f"strictness is {given!r}", hint='give it by tool, for example {"search": "open"}')
+    for name, word in given.items():
+        require_word(f"strictness of {name!r}", word, Strictness)
+    return given
+
 
 #: Reasoning before an answer: none, optional, or already opened by the prompt.
 Reasoning = Literal["none", "optional", "opened"]

@@ -114,10 +114,13 @@ def _check_writable(part: Mapping[str, Any], tool: str, wire: str) -> None:
 
 
 def _sorted(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its properties, and the members of the values in it, as the chat templates sort them."""
+    """Return a schema with its properties, required names, and the members of the values in it, as the chat templates
+    sort them."""
     result = {keyword: _sorted_value(value) if keyword in KEYWORDS.data else value for keyword, value in part.items()}
     if isinstance(part.get("properties"), dict):
         result["properties"] = dict(sorted(part["properties"].items(), key=lambda member: member[0].lower()))
+    if isinstance(part.get("required"), list):  # names that are not declared are written in its order
+        result["required"] = sorted(part["required"], key=lambda name: str(name).lower())
     return result
 
 

@@ -36,6 +36,16 @@ def test_bare_names_may_hold_spaces(wire: str, name: str) -> None:
     assert [dict(call.arguments) for call in open_tools.parse(inner, wire).tool_calls] == [{"o": {"a b": 1, "c": 2}}]
 
 
+@pytest.mark.parametrize("wire", ["gemma-4", "functiongemma"])
+def test_required_names_that_are_not_declared_are_sorted(wire: str) -> None:
+    """As the templates of Gemma sort all members."""
+    parameters = {"type": "object", "properties": {"o": {"type": "object", "required": ["é", "a"]}}}
+    tools = ToolSet([Tool("save", "", parameters)], strictness={"save": "open"})
+    written = EVERY[wire].render("", [ToolCall("1", "save", {"o": {"é": 1, "a": 2}})])
+    assert written.index("a:2") < written.index("é:1")
+    assert tools.grammar(EVERY[wire], tool_choice="required").matches(written)
+
+
 @pytest.mark.parametrize(
     ("name", "spelled"),
     [('say "hi"', "say &quot;hi&quot;"), ("q&a", "q&amp;a"), ("a&lt", "a&amp;lt"), ("it's = 5", "it's = 5")],
