@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
@@ -381,6 +381,13 @@ def _check_sessions(backend: Backend, ids: list[int], tolerance: float) -> None:
     again.close()
 
 
+class _Row(NamedTuple):
+    """A sequence of a batch: its session, and the tokens that it must have."""
+
+    session: Session
+    expected: list[int]
+
+
 def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tolerance: float) -> None:
     """Check that rows of shared forward passes have the logits of sessions of their own."""
 
@@ -392,7 +399,7 @@ def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tole
 
     if not batches.can_batch():
         return
-    rows: dict[int, tuple[Session, list[int]]] = {}  # by number, the session, and the tokens that it must have
+    rows: dict[int, _Row] = {}  # by number
 
     def step(*more: tuple[int, list[int]]) -> None:
         """Append tokens to rows in one forward pass; rows that are new begin."""
@@ -401,7 +408,7 @@ def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tole
             if row not in rows:
                 session = batches.begin(tokens)
                 _law(session.length < len(tokens), "a sequence begins with no more than all but the last token")
-                rows[row] = session, []
+                rows[row] = _Row(session, [])
             session, expected = rows[row]
             expected += tokens
             unread.append((session, expected[session.length :]))
@@ -412,12 +419,12 @@ def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tole
 
     step((0, ids), (7, ids[:3]))
     step((7, ids[3:]))
-    rows[0][0].crop(len(ids) - 2)
-    del rows[0][1][-2:]
+    rows[0].session.crop(len(ids) - 2)
+    del rows[0].expected[-2:]
     step((7, ids[:1]), (0, ids[-1:]))
-    rows.pop(7)[0].close()
+    rows.pop(7).session.close()
     step((7, ids[1:4]), (0, ids[:2]), (8, ids))
-    one, other = rows[0][0], rows[7][0]
+    one, other = rows[0].session, rows[7].session
     _law(_refuses(ModelError, lambda: batches.extend_many([(one, ids[:1]), (other, [])])), "no tokens are an error")
     many = ids[:1] * (backend.context_window + 1)
     tries = lambda: batches.extend_many([(one, ids[:1]), (other, many)])  # noqa: E731

@@ -144,7 +144,7 @@ class Span:
             outer = None if parent is None else parent.outer
             around = api.get_current_span(outer)
             if around.is_recording() and (getattr(around, "attributes", None) or {}).get(_OPERATION) == operation:
-                exported = around
+                exported = around  # a framework's, for the same operation
             else:
                 new = api.get_tracer("toolgrammar").start_span(
                     f"{operation} {name}".strip(),

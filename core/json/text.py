@@ -40,7 +40,7 @@ def string_start(text: bytes | bytearray, end: int, quote: bytes = b'"', escape:
         slashes = at
         while slashes > 0 and text[slashes - 1 : slashes] == escape:
             slashes -= 1
-        if (at - slashes) % 2 == 0:
+        if (at - slashes) % 2 == 0:  # an odd number would escape the quote
             return at
 
 

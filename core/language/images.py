@@ -243,19 +243,21 @@ def _edges(terms: Terms, start: int) -> dict[int, dict[int, list[tuple[int, int]
 
 
 def _path(terms: Terms, start: int, end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> int:
-    """Return the node of the texts that lead from one state to another, or back to the same."""
+    """Return the term of the texts that lead from one state to another, or back to the same."""
     leading = _leading(end, edges)
 
     def beyond(state: int) -> int:
-        """Return the node of the texts that are not empty."""
+        """Return the texts from a state to ``end`` that are not empty: one term for each state, built when needed."""
         if not any(target in leading or target == end for target in edges[state]):
             return terms.EMPTY
         return terms.deferred(("path", state, end), lambda terms: build(state), loops=True)
 
     def rest(state: int) -> int:
+        """Return all texts from a state to ``end``."""
         return terms.alt([terms.EPSILON, beyond(state)]) if state == end else beyond(state)
 
     def build(state: int) -> int:
+        """Return the term of `beyond`: a character to each successor, then the rest from there."""
         parts = [(CharSet(tuple(ranges)), rest(target)) for target, ranges in edges[state].items()]
         return terms.alt([terms.seq(terms.chars(chars), after) for chars, after in parts])
 
@@ -388,7 +390,7 @@ def _digits(terms: Terms, low: int, high: int, width: int) -> int:
         first, last = max(low, digit * size), min(high, digit * size + size - 1)
         stop = digit
         if first == digit * size and last == first + size - 1:  # all values of the lower digits
-            while (stop + 2) * size - 1 <= high:
+            while (stop + 2) * size - 1 <= high:  # so are those of the next digit
                 stop += 1
             last = stop * size + size - 1
         chars = CharSet.of("".join(f"{each:x}{each:X}" for each in range(digit, stop + 1)))

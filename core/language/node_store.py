@@ -482,6 +482,7 @@ class NodeStore:
             if node != node_kinds.EMPTY:
                 self._words.append(name)
                 self._follows[end] = node
+                # Prefix sums, by which the hash of any range of words takes one subtraction.
                 self._sums[end + 1] = self._sums[end] + (mix(mix(BASIS, hash(name)), node) >> 32)
                 end += 1
         if end == first:

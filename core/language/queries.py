@@ -107,9 +107,9 @@ def open_class(terms: Terms, term: int) -> int | None:
         found = []
         while kind == SEQ:  # without recursion: as long as a pattern is
             part, term = args
-            if not terms.is_empty(term):
+            if not terms.is_empty(term):  # a text may stay in this part without end
                 found.append(_endless_class(terms, part))
-            if not terms.nullable(part):
+            if not terms.nullable(part):  # it must begin with this part
                 return _widest(terms, found)
             kind, args = terms.shape(term)
         return _widest(terms, [*found, open_class(terms, term)])

@@ -305,7 +305,7 @@ class Terms(TermStore):
         digit: cython.int
         target: cython.int
         self._put(0, term_kinds.EMPTY)
-        if decimals == term_kinds.NO_POINT:
+        if decimals == term_kinds.NO_POINT:  # the point may follow
             self._put(0x2E, self._multiple(of, places, remainder, 0))
             self._put(0x2F, term_kinds.EMPTY)
         for digit in range(10):

@@ -386,6 +386,7 @@ class TokenSets:
         ``most`` characters. A new set counts as surveyed, and a known one as shared.
         """
         survey: ClassSurvey = self._survey(number)
+        # Bounds beyond the longest token make no difference, so that many strings share a set.
         left: cython.int = survey.longest if most < 0 or most > survey.longest else cython.cast(cython.int, most)
         needed: cython.int = cython.cast(cython.int, min(least, survey.longest + 1))
         key = (self.automaton.byte_rows.character_class(number)[0], left, needed)
