@@ -51,6 +51,11 @@ class BareCalls(TemplateFormat):
         return Literals(((self.quote, False), ('"', True)), bare_keys=True)
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
+        """Return the grammar of a tool's arguments: compact, with the properties in the order of the chat templates.
+
+        Raises:
+            SchemaError: its schema cannot be enforced in objects with bare keys.
+        """
         schema, additional = turn.schema(tool)
         left_out: tuple[UnsupportedSchemaError, ...] = ()
         if not additional:
@@ -59,12 +64,18 @@ class BareCalls(TemplateFormat):
             )
         for part in KEYWORDS.every_schema(schema):
             _check_writable(part, tool.name, self.name)
-        control = self.quote in self.special and self.quote not in self.as_text
-        syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
+        is_control = self.quote in self.special and self.quote not in self.as_text
+        syntax = BareSyntax((self.quote, is_control), _BARE_NAME, self.null.encode())
         compact, ordered = replace(turn, whitespace="compact"), KEYWORDS.map_schemas(schema, _sorted)
         return arguments_grammar(tool, compact, schema=ordered, syntax=syntax, narrowed=left_out)
 
     def _render_arguments(self, call: ToolCall) -> str:
+        """Return the arguments as the model writes them.
+
+        Raises:
+            ToolGrammarError: a string holds the mark around strings, or a name cannot stand bare.
+        """
+
         def string(text: str) -> str:
             if self.quote in text:
                 raise unspellable(self.name, f"a text that holds {self.quote!r}", call)
@@ -144,6 +155,7 @@ class BareCallsParser(TemplateParser):
         self._literal = LiteralReader(literals, "")
 
     def _read_arguments(self, events: list[Event]) -> bool:
+        """Begin the object of the arguments."""
         buffer = self._buffer
         buffer.take_space()
         if buffer.is_empty:

@@ -241,6 +241,7 @@ class _LiteralParser:
         raise ValueError("a string is not closed")
 
     def _items(self, opening: str, depth: int) -> list[Any]:
+        """Return the items of the list, tuple or set that begins here with this bracket."""
         closing = _PAIRS[opening]
         self.at += 1
         items: list[Any] = []
@@ -271,6 +272,7 @@ class _LiteralParser:
         return members
 
     def _key(self) -> str:
+        """Return the key that begins here: a string, or a bare one."""
         self.space()
         is_string, key = self._string()
         if is_string:

@@ -81,6 +81,7 @@ class Spelling(ABC):
         return tuple(tool for tool in turn.tools if self._writes(replace(turn, tools=(tool,))))
 
     def _writes(self, turn: TurnSpec) -> bool:
+        """Return True if the grammar of the calls of a turn can be made."""
         try:
             self.calls(turn)
         except ToolGrammarError:

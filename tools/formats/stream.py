@@ -250,6 +250,7 @@ class StreamParser:
         return self._run()
 
     def _run(self) -> list[Event]:
+        """Make steps until more text is needed; return their events."""
         events: list[Event] = []
         self._buffer.load()
         while self._step(events):

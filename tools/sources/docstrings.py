@@ -135,6 +135,7 @@ def _is_flat(line: str) -> bool:
 
 
 def _until_heading(lines: Sequence[str], start: int) -> Iterator[str]:
+    """Yield the lines from one on, up to the next that is underlined."""
     for index in range(start, len(lines)):
         if lines[index].strip() and index + 1 < len(lines) and _UNDERLINE.fullmatch(lines[index + 1]):
             return

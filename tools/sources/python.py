@@ -133,6 +133,11 @@ def is_function(source: object) -> bool:
 
 
 def _signature(function: Callable[..., Any], tool: str) -> inspect.Signature:
+    """Return the signature of a function.
+
+    Raises:
+        SchemaError: it has none that Python can read; names the tool.
+    """
     try:
         return inspect.signature(function)
     except (TypeError, ValueError) as error:

@@ -473,6 +473,7 @@ def about(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _warn_of_unknown(keys: Iterable[str], tool: str | None) -> None:
+    """Log the keys of a tool dict that mean nothing here."""
     unknown = sorted(str(key) for key in keys if key not in _OTHERS)
     if unknown:
         _logger.warning("tool %r: keys without effect: %s", tool, ", ".join(unknown))

@@ -272,6 +272,11 @@ def _collection(source: Any) -> list[Tool] | None:
 
 
 def _tools_of(source: Any) -> list[Tool]:
+    """Return the tools of an object inside another; see `recognise`.
+
+    Raises:
+        SchemaError: it is of no known kind.
+    """
     tools = recognise(source)
     if tools is None:
         raise SchemaError(

@@ -401,6 +401,7 @@ def _is_part(first: ts.Type, second: ts.Type) -> bool:
 
 
 def _circle(type_: ts.Type, at: ts.At | None) -> SchemaError:
+    """Return the error for a type that is defined by itself, at the place that needs it, else at its own."""
     name = repr(type_.declaration.name) if isinstance(type_, ts.Named) else "here"
     if at is None and isinstance(type_, ts.Named):
         at = ts.At(type_.declaration.space.source, type_.declaration.node)

@@ -48,7 +48,7 @@ class Scope:
 
     Args:
         space: the namespace or file.
-        types: type parameters, and ``this``.
+        types: the type parameters.
     """
 
     def __init__(self, space: Space, types: Mapping[str, Type] | None = None) -> None:
@@ -67,7 +67,7 @@ class Scope:
         return At(self.space.source, node)
 
     def with_types(self, types: Mapping[str, Type]) -> Scope:
-        """Return the same with more type parameters."""
+        """Return the scope with more type parameters."""
         return Scope(self.space, {**self.types, **types})
 
     def __hash__(self) -> int:

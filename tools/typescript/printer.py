@@ -472,6 +472,7 @@ def _sanitised(name: str) -> str:
 
 
 def _unique(name: str, taken: set[str]) -> str:
+    """Return the name, with a number if it is taken: ``User_2``; it is taken then."""
     chosen, number = name, 1
     while chosen in taken:
         number += 1

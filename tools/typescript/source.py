@@ -328,6 +328,11 @@ def _tree(source: bytes) -> Any:
 
 
 def _parser() -> Any:
+    """Return tree-sitter's parser of TypeScript.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
     try:
         import tree_sitter
         import tree_sitter_typescript

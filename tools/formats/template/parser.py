@@ -74,6 +74,10 @@ class Syntax:
 class TemplateParser(StreamParser):
     """Text, reasoning and calls from a stream.
 
+    Its states: text (``_start`` and ``_plain`` of an anchored format, ``_text`` of others) up to a trigger;
+    ``_between`` up to an opener; a call, by ``_read_object`` and ``_end_of_object``, or by ``_read_head`` and
+    ``_read_arguments``, and by ``_skip`` if it is malformed; then ``_between`` again, which goes back to text.
+
     Laws: the events, after joining neighbouring deltas of one kind, do not depend on how the text was cut; for a call
     without ``error``, its `ArgumentsDelta`s join to ``call.raw``; the time is linear in the text.
 
@@ -376,6 +380,7 @@ class TemplateParser(StreamParser):
         return self._end_object(events)
 
     def _end_object(self, events: list[Event]) -> bool:
+        """Send the end of a call that is one object; leniencies of a malformed one do not count."""
         assert self._reader is not None
         self._reader.finish(self._finish, events)
         self.leniencies += self._reader.leniencies if self._reader.problem is None else ()
@@ -459,6 +464,7 @@ class TemplateParser(StreamParser):
         events.append(ArgumentsDelta(self._index, piece))
 
     def _close_arguments(self, events: list[Event]) -> bool:
+        """Send the end of the arguments and of the call."""
         events.append(ArgumentsDelta(self._index, "}"))
         raw = "".join((*self._arguments, "}"))
         # Read back, as the receiver will: what JSON has no words for, Python's tuples, say, is a list.

@@ -122,14 +122,19 @@ class XmlCalls(TemplateFormat):
         return arguments_grammar(tool, turn, arguments=self.arguments)
 
     def _render_arguments(self, call: ToolCall) -> str:
+        """Return the arguments by their template.
+
+        Raises:
+            ToolGrammarError: a name, or a string, cannot be written in it.
+        """
         parts = []
         for key, value in call.arguments.items():
-            raw = isinstance(value, str)
+            is_raw = isinstance(value, str)
             values = {
                 "$key": self._key(key, call),
-                "$raw": "true" if raw else "false",
+                "$raw": "true" if is_raw else "false",
                 "$type": type_of(value),
-                "$value": self._raw(value, call) if raw else self._written(value),
+                "$value": self._raw(value, call) if is_raw else self._written(value),
             }
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
         return self.gap.join(parts)
