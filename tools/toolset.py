@@ -124,8 +124,8 @@ class ToolSet(Execution):
                 if not tool.optional:
                     raise
                 skipped.append(error)
-        if max_calls is not None and max_calls < 1:
-            raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
+        if max_calls is not None and not (isinstance(max_calls, int) and max_calls >= 1):
+            raise ToolGrammarError(f"max_calls is {max_calls!r}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
         self._max_calls = max_calls
         self._strictness = {self[name].name: value for name, value in checked_strictness(strictness).items()}

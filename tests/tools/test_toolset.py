@@ -453,6 +453,21 @@ def test_a_wrong_strictness_is_an_error(wrong: Any) -> None:
     assert "open" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("wrong", [None, 5, b"hermes", [], {"format": "hermes"}])
+def test_a_format_that_is_no_name_is_an_error(wrong: Any) -> None:
+    """It lists the names, whatever was given."""
+    with pytest.raises(ToolGrammarError, match="unknown tool format") as caught:
+        ToolSet([Tool("f", "", {"type": "object"})]).grammar(wrong)
+    assert "hermes" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "3", 1.5, []])
+def test_a_wrong_number_of_calls_is_an_error(wrong: Any) -> None:
+    """It says what may be given."""
+    with pytest.raises(ToolGrammarError, match="max_calls is"):
+        ToolSet(max_calls=wrong)
+
+
 def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> None:
     """And one that cannot be is refused with tool and parameter."""
 

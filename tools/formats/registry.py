@@ -25,7 +25,7 @@ def format_names() -> tuple[str, ...]:
     return tuple(_FORMATS)
 
 
-def get_format(name: str | WireFormat) -> WireFormat:
+def get_format(name: str | Path | WireFormat) -> WireFormat:
     """Return the format of a name, or of a description in a TOML file, whose path ends with ``.toml``; a format is
     returned as it is.
 
@@ -34,6 +34,7 @@ def get_format(name: str | WireFormat) -> WireFormat:
     """
     if isinstance(name, WireFormat):
         return name
+    name = str(name)
     if name.endswith(".toml"):
         return _described(name)
     wire = PROGRAM if name == PROGRAM.name else _FORMATS.get(_ALIASES.get(name, name))
