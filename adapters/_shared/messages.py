@@ -22,7 +22,7 @@ def content_of(parts: Sequence[Part], between: str = "") -> str | tuple[Part, ..
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict, with callables and ``defer_loading``.
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict; ``x-values`` in it has the callables themselves.
 
     Raises:
         SchemaError: it is no tool, or several.

@@ -129,7 +129,10 @@ def _opened(path: Path) -> int:
 
 
 def _done(path: Path, descriptor: int) -> set[str]:
-    """Return the requests that a file of answers has; a last line that a kill tore is taken away."""
+    """Return the ``custom_id`` of each answer in a file.
+
+    A last line that a kill has torn is cut off, by the descriptor: the file is open for writing, and locked.
+    """
     done = set()
     with path.open("rb") as file:
         for number, (start, line) in enumerate(_lines(file), 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -16,6 +16,8 @@ from .source import SchemaArgument, Source
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from toolgrammar.tools import ToolSet
 
     from .source import Finding
 
@@ -48,18 +50,7 @@ def check(
     if not isinstance(source, Source):
         if html is not None:
             fail(f"{schema} has tools, and a page shows one schema", "pass the schema of one tool")
-        with working(f"checking {schema}"):
-            reports, left = report_of_tools(source, seed)
-        if as_json:
-            data = [{"tool": each.source.name, **each.to_dict()} for each in reports]
-            print_json({"tools": data, "not_compared": left})
-        else:
-            console = make_console()
-            for each in reports:
-                _show(console, each)
-            more = f", {left} pairs of parameters or tools not compared: there are too many" if left else ""
-            console.print(Text(f"{len(reports)} checked{more}", "dim"))
-        raise typer.Exit(1 if any(each.problems for each in reports) else 0)
+        _check_tools(schema, source, seed, as_json)
     with working(f"checking {source.name}"):
         report = report_of(source, seed)
     if html is not None:
@@ -78,6 +69,24 @@ def check(
         if html is not None:
             console.print(Text.assemble(("page     ", "bold"), str(html)))
     raise typer.Exit(1 if report.problems else 0)
+
+
+def _check_tools(name: str, tools: ToolSet, seed: int, as_json: bool) -> NoReturn:
+    """Show how each tool is enforced, and what comparing them shows; end the command."""
+    from rich.text import Text
+
+    with working(f"checking {name}"):
+        reports, not_compared = report_of_tools(tools, seed)
+    if as_json:
+        data = [{"tool": report.source.name, **report.to_dict()} for report in reports]
+        print_json({"tools": data, "not_compared": not_compared})
+    else:
+        console = make_console()
+        for report in reports:
+            _show(console, report)
+        more = f", {not_compared} pairs of parameters or tools not compared: there are too many" if not_compared else ""
+        console.print(Text(f"{len(reports)} checked{more}", "dim"))
+    raise typer.Exit(1 if any(report.problems for report in reports) else 0)
 
 
 def _show(console: Console, report: Report) -> None:

@@ -153,13 +153,16 @@ def _of_revision(revision: str, file: str) -> Any:
 
 
 def _siblings(name: str) -> Reader:
-    """Return the reader of the files beside one that a user names, of the same revision of git."""
-    if Path(name).exists() or (revision := _REVISION.fullmatch(name)) is None:
+    """Return the reader of the files beside one that a user names: in its folder, or for ``HEAD~1:a/b.json`` in ``a/``
+    as that revision of git has it."""
+    found = None if Path(name).exists() else _REVISION.fullmatch(name)
+    if found is None:
         return in_folder(Path(name).parent)
+    revision, own_file = found.groups()
 
     def read(file: str) -> Any:
-        path = (PurePosixPath(revision[2]).parent / file).as_posix()
-        shown = _shown(revision[1], path)
+        path = (PurePosixPath(own_file).parent / file).as_posix()
+        shown = _shown(revision, path)
         return None if shown.returncode else read_json(path, shown.stdout.decode("utf-8", "replace"), _HINT)
 
     return read
@@ -188,7 +191,7 @@ def server_at(address: str | list[str], call_timeout: float | None = None) -> Mc
 
     if isinstance(address, str):
         return McpServer(lambda: _http_client(address), call_timeout=call_timeout)
-    given = list(takewhile(_VARIABLE.match, address))  # as in a shell
-    command = address[len(given) :] or fail("the command of the server is empty", _HINT)
-    env = dict(each.split("=", 1) for each in given)
+    variables = list(takewhile(_VARIABLE.match, address))  # NAME=VALUE before the command, as in a shell
+    command = address[len(variables) :] or fail("the command of the server is empty", _HINT)
+    env = dict(variable.split("=", 1) for variable in variables)
     return McpServer.stdio(command[0], command[1:], env=env, call_timeout=call_timeout)

@@ -80,11 +80,11 @@ def _target(server: str, url: str | None, timeout: float, allowed: list[str]) ->
     from toolgrammar.tools.fuzz_targets import HttpTarget, McpTarget
 
     document = openapi_of(server)
-    both = "give a file with openapi or swagger, and --url http://127.0.0.1:8000"
+    hint = "give a file with openapi or swagger, and --url http://127.0.0.1:8000"
     if url is None and document is not None:
-        fail(f"{server} is an OpenAPI document", both)
+        fail(f"{server} is an OpenAPI document", hint)
     if url is not None and document is None:
-        fail(f"{server} is no OpenAPI document, and --url says where one is served", both)
+        fail(f"{server} is no OpenAPI document, and --url says where one is served", hint)
     place = server if url is None else url
     is_url = place.startswith(("http://", "https://"))
     if url is not None and not is_url:

@@ -196,8 +196,9 @@ def _packages(found: Installation) -> None:
     except ImportError:
         found.add("error", "the required package packaging is not installed", "pip install packaging")
         return
-    wanted = [Requirement(line) for line in requires(PACKAGE) or ()]
-    found.packages = _versions(each for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""}))
+    requirements = [Requirement(line) for line in requires(PACKAGE) or ()]
+    without_extras = [each for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})]
+    found.packages = _versions(without_extras)
     for package in found.packages:
         if not package.is_tested:
             has = "is not installed" if package.installed is None else f"has version {package.installed}"
@@ -207,13 +208,13 @@ def _packages(found: Installation) -> None:
                 f"pip install '{package.name}{package.wanted}'",
             )
     extras: dict[str, list[Requirement]] = defaultdict(list)
-    for each in wanted:
-        for extra in _extras_of(each):
-            extras[extra].append(each)
+    for requirement in requirements:
+        for extra in _extras_of(requirement):
+            extras[extra].append(requirement)
     for extra, members in extras.items():
-        own = _versions(each for each in members if each.name != PACKAGE)
-        found.extras[extra] = own
-        for package in own:
+        # An extra that is made of others requires this package itself, with these.
+        found.extras[extra] = _versions(each for each in members if each.name != PACKAGE)
+        for package in found.extras[extra]:
             if package.installed is not None and not package.is_tested:
                 found.add(
                     "warning",
@@ -226,7 +227,7 @@ def _extras_of(requirement: Requirement) -> list[str]:
     """Return the reported extras that ask for a package on this platform."""
     from importlib.metadata import metadata
 
-    if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+    if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):  # required without any extra
         return []
     names = [name for name in metadata(PACKAGE).get_all("Provides-Extra") or () if name not in HIDDEN_EXTRAS]
     return [name for name in names if requirement.marker.evaluate({"extra": name})]

@@ -150,7 +150,7 @@ def load(name: str) -> Source:
     """Return the schema that a user names; what cannot be read ends the command with one line."""
     path = Path(name)
     if name != "-" and not _exists(path):
-        if name.lstrip()[:1] == "{" or _GRAMMAR.search(name):
+        if name.lstrip()[:1] == "{" or _GRAMMAR.search(name):  # the text itself
             return _read("the argument", name)
         if _OBJECT.fullmatch(name):
             return _source(name, _imported(name))
@@ -166,7 +166,7 @@ def load(name: str) -> Source:
     except ValueError as error:
         fail(f"{shown} is not UTF-8: {error}", "save the file as UTF-8")
     source = _read(shown, text, path.suffix)
-    if name != "-":
+    if name != "-":  # its references may name files beside it
         source.schema = bundled(source.schema, in_folder(path.parent))
     return source
 
@@ -294,8 +294,8 @@ def executed(path: Path) -> ModuleType:
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
-    sys.modules[path.stem] = module
+    sys.path.insert(0, str(path.resolve().parent))  # as for a script: it may import what is beside it
+    sys.modules[path.stem] = module  # where the annotations of its classes are looked up
     try:
         with _executing(str(path), lambda: path):
             spec.loader.exec_module(module)

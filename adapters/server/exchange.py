@@ -214,7 +214,7 @@ class _Decoder(json.JSONDecoder):
             return objects(start, strict, counted(scan), *more)
 
         self.parse_array, self.parse_object = array, members
-        self.scan_once = inner.scanner.py_make_scanner(self)
+        self.scan_once = inner.scanner.py_make_scanner(self)  # the loop in Python, over the two functions above
 
 
 def _no_constant(text: str) -> Any:

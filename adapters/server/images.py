@@ -111,11 +111,7 @@ class ImageFetcher:
     def _connected(self, host: str, port: int, scheme_port: int, end: float) -> socket.socket:
         """Return a connection to a host, at an address that was checked.
 
-        Args:
-            host: its name, or its address of IP.
-            port: the port.
-            scheme_port: that of hosts which are listed without one.
-            end: time at which the connection must be there, on the monotonic clock.
+        ``scheme_port`` is the port of hosts that are listed without one; ``end`` is a time on the monotonic clock.
 
         Raises:
             ValueError: the host is not listed, or has a private address.

@@ -46,7 +46,7 @@ class NamedValues:
             name = _name(part.get(Values.KEYWORD))
             if name in self._values:
                 return {**part, Values.KEYWORD: _bound(part[Values.KEYWORD], self._values[name])}
-            if name is not None and Values.named(name) is None:
+            if name is not None and Values.named(name) is None:  # nor the name of values in this process
                 unknown.add(name)
             return part
 

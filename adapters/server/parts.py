@@ -187,8 +187,8 @@ def custom_input(call: ToolCall) -> str:
 def function_tool(
     function: Fields,
     name: str | None = None,
-    schema: str = "parameters",
     *,
+    schema_field: str = "parameters",
     parameters: Any = None,
     deferred: bool = False,
 ) -> dict[str, Any]:
@@ -197,13 +197,13 @@ def function_tool(
     Args:
         function: its fields: ``name``, ``description``, and the schema.
         name: the name that the model knows, if it is not that in the fields.
-        schema: name of the field that has the schema of the arguments.
+        schema_field: name of the field that has the schema of the arguments.
         parameters: the schema, if it is not in that field.
         deferred: see `is_deferred`.
     """
     made = {"name": name or function["name"], "description": function["description"]}
-    parameters = function[schema] if parameters is None else parameters
-    with at_field(function.path(schema)):
+    parameters = function[schema_field] if parameters is None else parameters
+    with at_field(function.path(schema_field)):
         read = _read_tool(json.dumps({**made, **({} if parameters is None else {"parameters": parameters})}))
     tool: dict[str, Any] = json.loads(read)
     if deferred:

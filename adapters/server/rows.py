@@ -157,7 +157,7 @@ class Choice:
             words: list[str | None] = [word for word, chosen in self.forms.items() if chosen is form]
             part: dict[str, Any] = {"type": "object"} if form is None else form.described()
             if self.default in words:
-                words.append(None)
+                words.append(None)  # null counts as absent
             else:
                 part["required"] = [self.key, *part.get("required", ())]
             parts.append({**part, "properties": {self.key: {"enum": words}, **part.get("properties", {})}})

@@ -171,7 +171,7 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
             places = cut_places(self._spelling.vocabulary, self.tokens, closed_at, parser, asked.is_json)
         if places:
             self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places, **more}})
-            if self._request.status == RequestStatus.FINISHED_STOPPED:
+            if self._request.status == RequestStatus.FINISHED_STOPPED:  # to the client, a cut answer ends by its length
                 self._request.status = RequestStatus.FINISHED_LENGTH_CAPPED
                 self.hides_end = True
 

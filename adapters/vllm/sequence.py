@@ -42,8 +42,8 @@ class Ends:
         #: End tokens allowed at the end of a text: those at which the engine ends it; if it ignores them, the
         #: vocabulary's.
         self.mask = bits(self.ids, words)
-        #: End tokens allowed where no text fits into the budget: those of the vocabulary, because another token at
-        #: which the engine stops may be text, which clients would see; if the engine stops at none of them, all.
+        #: End tokens allowed where no text fits into the budget: those of the vocabulary, because such an answer is
+        #: reported as cut, and shows its last token, which could be text; if the engine stops at none of them, all.
         self.instead_of_text = bits(self.ids & vocabulary.eos or self.ids, words)
         #: Ends for the vocabulary and not for the engine, which would go on after them; None: there are none.
         self.foreign = bits(vocabulary.eos - self.ids, words) if vocabulary.eos - self.ids else None
@@ -183,9 +183,9 @@ class Sequence:
     def fill(self, row: npt.NDArray[np.uint32]) -> None:
         """Write the mask of the next token.
 
-        After the end, or where the grammar meets a limit: the end tokens. If no text fits into the budget: the ends
-        that are no text. After `jump`: the one token that it fixed. Else: the grammar's mask, narrowed by the ends and
-        the budget.
+        After the end, or where the grammar meets a limit: the end tokens. If no text fits into the budget: those of
+        them that may come instead of a text. After `jump`: the one token that it fixed. Else: the grammar's mask,
+        narrowed by the ends and the budget.
 
         Args:
             row: uint32, ``ceil(V / 32)`` words; bit ``t % 32`` of word ``t // 32`` is set where token ``t`` is allowed.

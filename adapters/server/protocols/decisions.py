@@ -122,7 +122,7 @@ class Decisions(DecisionProtocol):
         details: dict[str, Any] = {}
         for asked in fields["questions"]:
             own = asked["name"]
-            key = asked.place if own is None else own
+            key = asked.place if own is None else own  # a question may have no name
             if key in questions:
                 raise RequestError(f"two questions have the name {key!r}", field=asked.path("name"))
             question, values = _question(asked)

@@ -302,7 +302,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 
 def _tool(fields: Fields, model: Model) -> dict[str, Any]:
     parts.require_direct_caller(fields)
-    return parts.function_tool(fields, schema="input_schema", deferred=parts.is_deferred(fields, model))
+    return parts.function_tool(fields, schema_field="input_schema", deferred=parts.is_deferred(fields, model))
 
 
 def _choice(fields: Fields | None) -> tuple[Any, bool | None]:
@@ -373,7 +373,7 @@ def _image(source: Fields) -> ImagePart:
 
 
 def _read_message(fields: Fields) -> list[Message]:
-    """Return one message; results of tools become messages of their own."""
+    """Return one message; results of tools become messages of their own, before what else it has."""
     role, content = fields["role"], fields["content"]
     if isinstance(content, str):
         return [Message(role, content)]

@@ -486,8 +486,9 @@ def _search_output(fields: Fields, facts: _ToolFacts, found: list[Any]) -> Messa
     that of a deferred one.
     """
     tools = _tools(fields, facts)
-    for tool in tools if isinstance(facts.model, LocalModel) else ():
-        tool["defer_loading"] = True
+    if isinstance(facts.model, LocalModel):
+        for tool in tools:
+            tool["defer_loading"] = True
     known = {_shared.tool_name(tool) for tool in found}
     found += [tool for tool in tools if _shared.tool_name(tool) not in known]
     text = "\n".join(map(_shared.tool_name, tools)) or "No tools were found."
