@@ -60,6 +60,7 @@ def contracts_of(name: str) -> ToolSet | Any:
 
 
 def _tools_of(name: str, value: Any) -> ToolSet:
+    """Return a value as tools, those left out that cannot be read; what is no tools ends the command."""
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import ToolSet
 

@@ -8,7 +8,7 @@ import traceback
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -284,7 +284,7 @@ class _Server:
         model = self._served.model(parsed.model)
 
         async def decisions() -> dict[str, Decision]:
-            async with self._queues[self._served.own_name(parsed.model)].turn():
+            async with self._turn(parsed.model):
                 return await model.adecide(parsed.state, parsed.questions, timeout=seconds, **parsed.options)
 
         decided = await unless_gone(request, decisions())
@@ -297,10 +297,14 @@ class _Server:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
+    def _turn(self, model: str) -> AbstractAsyncContextManager[Turn]:
+        """Return the context in which a request has its turn at a model."""
+        return self._queues[self._served.own_name(model)].turn()
+
     async def _answers(self, parsed: ParsedRequest) -> list[Generation]:
         """Return all answers to a request."""
         model = self._served.model(parsed.model)
-        async with self._queues[self._served.own_name(parsed.model)].turn() as turn:
+        async with self._turn(parsed.model) as turn:
             params = [_watched(parsed.params_of(index), turn) for index in range(parsed.answers)]
             if parsed.answers == 1:
                 return [await model.agenerate(parsed.messages, params[0])]
@@ -309,7 +313,7 @@ class _Server:
     async def _events(self, parsed: ParsedRequest) -> AsyncGenerator[tuple[int, Event], None]:
         """Yield the events of all answers, one answer after the other."""
         model = self._served.model(parsed.model)
-        async with self._queues[self._served.own_name(parsed.model)].turn() as turn:
+        async with self._turn(parsed.model) as turn:
             for index in range(parsed.answers):
                 events: Any = model.astream(parsed.messages, _watched(parsed.params_of(index), turn))
                 async with aclosing(events):
