@@ -336,10 +336,16 @@ class TypeAlgebra:
 
 
 def index(keys: Sequence[ts.Type], value: ts.Type, doc: jsdoc.Doc | None, at: ts.At) -> ts.Index | None:
-    """Return the index signature of names of some types; None if there are none but symbols, which JSON does not have.
+    """Return the index signature ``[key: K]: T``; None if the keys are symbols alone, which JSON does not have.
+
+    Args:
+        keys: the members of K.
+        value: T.
+        doc: the comment on it.
+        at: its place.
 
     Raises:
-        UnsupportedSchemaError: the names are not any strings.
+        UnsupportedSchemaError: K has not all strings.
     """
     kinds = {key for key in keys if key != ts.SYMBOL}
     if not kinds:

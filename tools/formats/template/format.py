@@ -214,7 +214,7 @@ class TemplateFormat(WireFormat):
     @property
     def barred_markers(self) -> tuple[str, ...]:
         """Markers of calls that no text contains."""
-        return self._certain if self.anchored else self.triggers
+        return self._triggers_in_text if self.anchored else self.triggers
 
     @property
     def reasoning_ends(self) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ class TemplateFormat(WireFormat):
     @property
     def markers(self) -> tuple[str, ...]:
         """Strings that free text may not contain."""
-        own = list(self._certain) if self.anchored else list(self.triggers)
+        own = list(self._triggers_in_text) if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start, self.thinking.after]
         turn = (*self.frames, self.unthought, *self._around_text, *self.ends)
         return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
@@ -322,7 +322,7 @@ class TemplateFormat(WireFormat):
         return (self.text_start, self.text_end, self.prose_start, self.prose_end)
 
     @property
-    def _certain(self) -> tuple[str, ...]:
+    def _triggers_in_text(self) -> tuple[str, ...]:
         """Triggers of an anchored format that are no ordinary text: they begin calls behind text, too."""
         return tuple(mark for mark in self.triggers if self.anchored and re.fullmatch(r"<\|[^<>\s]+\|>", mark))
 
@@ -504,7 +504,7 @@ class TemplateFormat(WireFormat):
             frames=tuple(filter(None, dict.fromkeys(frames))),
             joint=self.joint,
             anchored=self.anchored or whole_text,
-            certain=() if whole_text else self._certain,
+            triggers_in_text=() if whole_text else self._triggers_in_text,
             whole_text=whole_text,
             before_first=self._markup_up_to_call(self.begin, openers),
             between_calls=self._markup_up_to_call(self.separator, openers, follows=True),
@@ -518,7 +518,7 @@ class TemplateFormat(WireFormat):
             id_key=self._id_key,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
-            bare=tuple(mark for mark in triggers if self.anchored and mark not in self._certain),
+            bare=tuple(mark for mark in triggers if self.anchored and mark not in self._triggers_in_text),
             names=frozenset(tool.name for tool in tools),
             control=self.special,
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))

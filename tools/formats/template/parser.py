@@ -64,7 +64,7 @@ class Syntax:
     after_last: tuple[str, ...]  # after the arguments of the last call
     head_templates: tuple[str, ...]  # from an opener to the arguments, with ``$name``, ``$quoted`` and ``$id``
     afterwards: bool  # text may follow calls
-    certain: tuple[str, ...] = ()  # of an anchored format, the triggers that count behind text, too
+    triggers_in_text: tuple[str, ...] = ()  # of an anchored format, the triggers that count behind text, too
     beginnings: tuple[str, ...] = ()  # how calls begin, up to a tool's name, where the turn may be a JSON answer
     bare: tuple[str, ...] = ()  # triggers that a text may begin with, too, such as "["
     names: frozenset[str] = frozenset()  # of the tools
@@ -104,7 +104,7 @@ class TemplateParser(StreamParser):
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening  # what is dropped from text
-        self._frame_marks = marker_search((*syntax.frames, *syntax.certain))
+        self._frame_marks = marker_search((*syntax.frames, *syntax.triggers_in_text))
         joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
         self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
@@ -214,8 +214,8 @@ class TemplateParser(StreamParser):
         return self._plain if self._syntax.anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Read text in which only certain triggers begin calls; a JSON answer is read to its end first, whatever its
-        strings contain."""
+        """Read text in which only control tokens (``triggers_in_text``) begin calls; a JSON answer is read to its end
+        first, whatever its strings contain."""
         if self._answer is not None:
             end = self._answer.push(self._buffer.text, self._buffer.position)
             self._send(self._buffer.take(end), events)
@@ -224,7 +224,7 @@ class TemplateParser(StreamParser):
             self._answer = None
         text, mark = self._buffer.take_before(self._frame_marks, final=self._final)
         self._send(text, events)
-        if mark and mark in self._syntax.certain:
+        if mark and mark in self._syntax.triggers_in_text:
             self._note_leniency("other_markup")
             self._passed, self._state = [], self._between
             return True

@@ -174,7 +174,8 @@ class XmlCallsParser(TemplateParser):
         return True
 
     def _is_end(self, size: int) -> bool | None:
-        """Return whether a tag of that size ends a string, by what follows; None: more text has to decide."""
+        """Return True if the next characters, an end tag of that size, end a string: other markup of the call follows.
+        None: more text has to decide."""
         buffer = self._buffer
         space = SPACES.match(buffer.text, buffer.position + size)
         at = buffer.position + size if space is None else space.end()
