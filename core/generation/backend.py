@@ -46,7 +46,7 @@ class Session(Protocol):
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
-            ModelError: there are none, or the session is closed.
+            ModelError: no token is given, or the session is closed.
         """
         ...
 

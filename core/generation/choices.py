@@ -133,7 +133,8 @@ def place_at(matcher: Matcher, tail: bytes) -> WordsPlace | None:
 
 
 def _inner_and_ends(text: bytes, following: bytes, quote: bytes) -> tuple[bytes, bytes]:
-    """Return the possible next bytes that continue a word, and those that end it.
+    """Return the possible next bytes that continue a word, and those that end it: in ``"ab``, ``b'c"'`` -> ``c`` and
+    ``"``; in a bare ``tr``, ``b'u,'`` -> ``u`` and ``,``.
 
     Args:
         text: the beginning of the word, from the current position.
@@ -142,7 +143,7 @@ def _inner_and_ends(text: bytes, following: bytes, quote: bytes) -> tuple[bytes,
     """
     closing = quote or (text[:1] if text[:1] in (b'"', b"'") else b"")
     if closing:
-        ends = b"" if text.endswith(b"\\") or closing not in following else closing
+        ends = b"" if text.endswith(b"\\") or closing not in following else closing  # an escaped quote ends nothing
         return following.replace(ends, b"") if ends else following, ends
     inner = bytes(byte for byte in following if byte in _WORD_BYTES or (not text and byte in _QUOTES))
     return inner, bytes(byte for byte in following if byte not in inner)
@@ -199,22 +200,21 @@ class SpelledWords:
     def logprobs(
         self, rows: Sequence[npt.NDArray[np.float64]], vocabulary: Vocabulary
     ) -> tuple[npt.NDArray[np.float64], list[dict[int, float]]]:
-        """Return the log-probability of each word, and for words that may go on, of each of their ends.
+        """Return the log-probability of each word; and for each word the log-probabilities of what may end it, by byte
+        (-1: the end of the text), empty unless the word is a prefix of another.
 
         Args:
             rows: log-probabilities of all tokens: at the current position, then after each node of the tree.
             vocabulary: the vocabulary of the tokens.
 
-        Returns:
-            For each word, the sum of the log-probabilities of its tokens; if the word is a prefix of another, or if a
-            token may write its last bytes together with the following text, plus the log-probability of the possible
-            continuations. And for each word that is a prefix of another, the log-probabilities of the bytes that end
-            it; -1 stands for the end of the text.
+        The log-probability of a word is the sum of those of its tokens. If its end is not certain by these (it is a
+        prefix of another word, or one token may write its last bytes and the following text), that of all its possible
+        ends is added.
         """
         totals = np.zeros(len(self._spelled))
         ends: list[dict[int, float]] = []
         for number, (word, one) in enumerate(zip(self.place.words, self._spelled, strict=True)):
-            for length, token_id in enumerate(one.ids):
+            for length, token_id in enumerate(one.ids):  # row 0 is that of the current position
                 totals[number] += rows[self.tree.index(one.ids[:length]) + 1][token_id]
             ends.append({})
             if not one.rest and not word.goes_on:
@@ -275,8 +275,8 @@ def _spelled(
         certain = certain[: common_prefix(certain, spellings[text])]
     rest = data[len(vocabulary.decode(certain)) :]
     for text in ended if rest else ():
-        joined = spellings[text][len(certain) : len(certain) + 1]
-        if not vocabulary.decode(joined).startswith(text[len(data) - len(rest) :]):
+        token_after = spellings[text][len(certain) : len(certain) + 1]
+        if not vocabulary.decode(token_after).startswith(text[len(data) - len(rest) :]):  # the rest, and the byte
             return None
     return _Spelled(certain, rest)
 

@@ -20,13 +20,14 @@ def cut_places(
     Args:
         vocabulary: the bytes of the tokens.
         token_ids: the tokens of the answer, without the one that ends it.
-        closed_at: number of tokens before the first that the budget had a say in.
+        closed_at: index of the first token at which the budget excluded one that the grammar allows.
         parser: of the calls; None if the answer has none.
         is_json: a text answer is JSON.
     """
     tokens = vocabulary.tokens
     size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
-    decoding: Any = SimpleNamespace(  # what `Output` asks of one, for a text that is already there
+    # `Output` finds the places while it reads the tokens of a `Decoding`. Here these are known: this has what it asks.
+    decoding: Any = SimpleNamespace(
         backend=SimpleNamespace(vocabulary=vocabulary),
         params=GenerateParams(equal_calls=True),  # no call is left out
         token_ids=list(token_ids),

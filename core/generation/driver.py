@@ -84,10 +84,8 @@ def sent(work: Generator[Sent, Logits | None, Any], logits: Logits | None) -> Se
 
 
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
-    """Yield what a generation yields, and send it what is sent here; check at the pauses of long work (see `pauses`)
-    whether the request is over.
-
-    So a long step rests while others do short ones, and ends early.
+    """Yield what a generation yields, and send it what is sent here. In each step, long work (such as a derivation)
+    pauses now and then (see `pauses`): other threads may go on, and the step ends there if the request is over.
 
     Args:
         work: the generation.

@@ -112,8 +112,8 @@ class NamesRead:
             data: the bytes of the token.
             fits: returns True if the output can still be completed; near the end of the budget the token is kept whole.
         """
-        text = before.text
-        if len(data) <= len(text) + 1:
+        text = before.text  # certain before the token, which begins with it
+        if len(data) <= len(text) + 1:  # it adds at most one byte, which cannot both end a name and begin arguments
             return False
         size = len(data) - self.rest_after_name(data[pending.emitted :])
         if size == len(data):
@@ -124,7 +124,7 @@ class NamesRead:
         pending.add(matcher, data[len(text) : size])
         pending.spellings = None
         is_forced = not matcher.is_finished and matcher.forced_bytes().startswith(data[size:])
-        if is_forced or not fits():
+        if is_forced or not fits():  # keep the whole token after all
             matcher.rollback(1)
             take(matcher, data[len(text) :])
             pending.reset(after)

@@ -28,8 +28,9 @@ _BEFORE = re.compile(r"[\s,:]*")
 
 
 def values_of(text: str) -> list[ReadValue]:
-    """Return the values in a JSON text, in the order of their beginnings; the text may be truncated anywhere. A number
-    at its end is not whole."""
+    """Return the values in a JSON text, in the order of their beginnings; the text may be truncated anywhere. A value
+    that is not complete has no end; a number at the end of the text is one. ``{"a": [1`` -> the object, the array, 1.
+    """
     values: list[ReadValue] = []
     parent: ReadValue | None = None
     key: str | None = None
@@ -45,10 +46,10 @@ def values_of(text: str) -> list[ReadValue]:
             parent.names.append(match.span())
             key = _string(token)
             continue
-        inside = [] if parent is None or parent.parts is None else parent.parts
-        value = ReadValue(parent, key if key is not None else len(inside), match.start())
+        siblings = [] if parent is None or parent.parts is None else parent.parts
+        value = ReadValue(parent, key if key is not None else len(siblings), match.start())
         values.append(value)
-        inside.append(value)
+        siblings.append(value)
         key = None
         if token in "{[":
             value.parts, value.is_object = [], token == "{"
@@ -127,5 +128,5 @@ def complete_pointers(text: str, since: int = 0) -> list[str]:
         text: the text.
         since: values that end before this character are left out.
     """
-    complete = [value for value in values_of(text) if value.end >= since]
+    complete = [value for value in values_of(text) if value.end >= since]  # the end of an incomplete value is -1
     return [value.pointer for value in sorted(complete, key=lambda value: value.end)]

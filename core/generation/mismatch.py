@@ -61,7 +61,8 @@ _SIGNS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def _expected(matcher: Matcher) -> str:
-    """Return a description of the possible continuations: the whole ones if there are few."""
+    """Return a description of what may follow: of few bytes, each with the text that is forced after it (`` `true` or
+    `null` ``); of many, the bytes (``a digit, }``)."""
     allowed = matcher.allowed_tokens()
     ends = ["the end of the text"] if matcher.is_accepting else []
     letters = [token for token in allowed if token < 256]

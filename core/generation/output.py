@@ -80,15 +80,15 @@ class Output:
         self._has_thought = False
         self._at_answer_start = False  # newlines between reasoning and answer belong to neither
         self._answer_from = 0  # index in `raw` of its first character
-        self._arguments_from = 0  # the arguments of the current call do not begin before this index
+        self._arguments_from = 0  # index in `raw` from which the arguments of the current call are searched
         self._step_from = 0  # index in `raw` of the first character of the current step
         self._tracer = decoding.tracer
         is_located = decoding.params.exact_choice or decoding.tracer is not None
         self._reading = AnswerReading(self.marked) if self.marked is not None and is_located else None
         self._ids: list[str] = []  # of all calls, with those that are left out
         self._bytes = 0  # number of bytes of the text, including the current step
-        self._is_undenied = True  # the budget has denied no choice so far
-        self._undenied: list[str] = []  # the current call's arguments up to the first denied choice
+        self._is_before_denial = True  # the budget has denied no choice so far
+        self._before_denial: list[str] = []  # the current call's arguments up to the first denied choice
         self._stopped_by: str | None = None
         self._unequal = None if decoding.params.equal_calls else UnequalCalls()
         self._is_over = False  # after a stop string, a repeated call, or a marker that the budget denied
@@ -129,9 +129,9 @@ class Output:
         """Return the events of one step. A control token has no text; its name is passed to the parser of calls."""
         closed = self.decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
-        self._is_undenied = closed is None or before < closed >= self._bytes
+        self._is_before_denial = closed is None or before < closed >= self._bytes
+        # The step at which the budget denied a choice: a call does not fit, whose marker the answer had begun.
         if closed == before and not step.reasoning and self._abandons_call(step.data):
-            # It does not fit, and the rest of the text would be what is left of it.
             self.decoding.stop_requested = self._is_denied = True
         if self._is_denied:
             self._add_raw(self._characters.decode(step.data))
@@ -260,7 +260,7 @@ class Output:
         if self._thoughts is not None:  # cancelled during the reasoning
             yield from _reasoning(self._thoughts.close())
         if self.decoding.reason != "cancelled":
-            self._is_undenied = self.decoding.closed_at is None
+            self._is_before_denial = self.decoding.closed_at is None
             yield from self._read(self._characters.decode(b"", final=True))
             if self.parser is not None and not self._is_over:
                 yield from self._emit(self._before_marker(self.parser.close()))
@@ -279,8 +279,9 @@ class Output:
         begun = 0 if self._has_marker else _begun(self.raw, self._barred)
         if not begun or not data or any(marker in self.raw for marker in self._barred):
             return False
-        after = self.raw[len(self.raw) - begun :] + data.decode("utf-8", "replace")
-        return not any(marker.startswith(after) or after.startswith(marker) for marker in self._barred)
+        tail = self.raw[len(self.raw) - begun :] + data.decode("utf-8", "replace")
+        goes_on = any(marker.startswith(tail) or tail.startswith(marker) for marker in self._barred)  # or is whole now
+        return not goes_on
 
     def _before_marker(self, events: list[Event]) -> list[Event]:
         """Return the last events without the beginning of a marker at the end that the options or the budget denied:
@@ -344,10 +345,10 @@ class Output:
             yield from self._release()
             if isinstance(event, CallStart):
                 self._ids.append(event.id)
-                self._undenied = []
+                self._before_denial = []
                 self._has_marker = True
-            elif isinstance(event, ArgumentsDelta) and self._is_undenied:
-                self._undenied.append(event.text)
+            elif isinstance(event, ArgumentsDelta) and self._is_before_denial:
+                self._before_denial.append(event.text)
             yield self._with_truncated(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
@@ -379,8 +380,11 @@ class Output:
         return ("",) if may_be_cut else ()
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
-        """Return the event with the pointers of the call's truncated values: incomplete at the first character after a
-        denied choice, or begun later. The call's arguments are searched in the raw text, after earlier ones."""
+        """Return the event with the pointers of the call's truncated values, if the budget denied a choice in the call
+        or before it: of the values that were incomplete there, or began later.
+
+        The arguments are searched in `raw` after those of earlier calls, since the parser tells no position.
+        """
         arguments = event.call.raw
         start = -1 if arguments is None else self.raw.find(arguments, self._arguments_from)
         offset = self._closed_at()
@@ -392,14 +396,16 @@ class Output:
         return event if cut is None else CallEnd(event.index, replace(event.call, cut=cut))
 
     def _open_arguments(self, arguments: str | None) -> tuple[str, ...]:
-        """Return the pointers of a call's truncated values, given its arguments as JSON, by the events of the parser
-        before the first denied choice; ``""``, all of them, if these do not tell."""
-        undenied = "".join(self._undenied)
-        if arguments is None or not arguments.startswith(undenied):
+        """Return the pointers of the values that were open at the first denied choice, given the arguments as JSON of a
+        call in another notation: by what the parser had read of them before. ``""``: all of them, if that is unknown.
+        """
+        before_denial = "".join(self._before_denial)
+        if arguments is None or not arguments.startswith(before_denial):
             return ("",)
-        pointers = truncated_pointers(arguments, len(undenied))
-        # The object is open if one of its values is.
-        return pointers[1:] if len(pointers) > 1 and pointers[0] == "" else pointers or ("",)
+        pointers = truncated_pointers(arguments, len(before_denial))
+        if len(pointers) > 1 and pointers[0] == "":  # the object is open because its other values are missing
+            return pointers[1:]
+        return pointers or ("",)
 
     def _closed_at(self) -> int | None:
         """Return the index of the first character after a denied choice; None if none was denied."""

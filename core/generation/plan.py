@@ -101,10 +101,10 @@ def may_be_empty(params: GenerateParams, messages: Sequence[Message]) -> bool:
     return after_result and params.empty_answer and params.tool_choice in ("auto", "none")
 
 
-def barring_calls(params: GenerateParams, messages: Sequence[Message]) -> GenerateParams:
-    """Return the options of a text without calls, where no tool is offered: they have an empty tool set, by which the
-    model's own markers of calls are known. The same options, if nothing tells of calls: neither the conversation, nor
-    ``tool_choice="none"``.
+def without_calls(params: GenerateParams, messages: Sequence[Message]) -> GenerateParams:
+    """Return the options of a request, with an empty tool set if it offers no tool and the model may try to call one:
+    the conversation has calls, or ``tool_choice`` is "none". By the tool set, the model's markers of calls are known,
+    and forbidden. Other requests keep their options.
     """
     tools, choice = params.tools, params.tool_choice
     if _is_shaped(params) or choice not in ("auto", "none") or (tools is not None and tools.names):
@@ -358,7 +358,8 @@ def _meant_by(value: Any) -> str:
 
 def _require_known(given: Collection[str]) -> None:
     """Raise an error for unknown options, with a hint if all of them are fields of `JsonMode`."""
-    of_mode = sorted(({option.name for option in fields(JsonMode)} - set(OPTIONS) - {"schema"}) & set(given))
+    only_of_mode = {option.name for option in fields(JsonMode)} - set(OPTIONS) - {"schema"}
+    of_mode = sorted(only_of_mode.intersection(given))
     if of_mode and set(given) <= {*OPTIONS, *of_mode}:
         raise UnknownOptionError(
             f"unknown generation option: {', '.join(of_mode)}", hint=f"write json_mode=JsonMode(..., {of_mode[0]}=...)"

@@ -109,6 +109,7 @@ def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: C
     """
     before = pending.mark()
     completion = matcher.shortest_completion()
+    # The end is the shortest beginning of the completion after which the text is not free (for a list: up to a "]").
     for size in range(1, min(len(completion), MAX_UNIT) + 1):
         if not in_string and completion[size - 1 : size] != b"]":
             continue

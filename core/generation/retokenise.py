@@ -127,9 +127,9 @@ class Speller:
             or self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]
         ):
             size += 1
-        count, among = self._edge(whole[-size:], max(0, size - len(ids)), matcher, ahead)
+        count, next_tokens = self._edge(whole[-size:], max(0, size - len(ids)), matcher, ahead)
         uncertain = size - count
-        return Settled(list(ids[: len(ids) - uncertain]), among if uncertain else None)
+        return Settled(list(ids[: len(ids) - uncertain]), next_tokens if uncertain else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return the tokenizer's own tokens of the end of ``before``, which it reads together with a text, and those of
@@ -154,7 +154,8 @@ class Speller:
     def _edge(
         self, ids: tuple[int, ...], kept: int, matcher: Matcher, ahead: bytes
     ) -> tuple[int, npt.NDArray[np.intp] | None]:
-        """Return the number of tokens at the end of a text that are certain, and the tokens that may come after those.
+        """Return how many of the tokens at the end of a text are certain, and the ids of the tokens that may come after
+        those (None: all are certain).
 
         The certain tokens are the common prefix of the tokenizations for all kinds of continuations: (a) the text ends
         here, or a new token begins here; (b) the next character changes the tokens before it; (c) a longer token begins
@@ -169,11 +170,12 @@ class Speller:
         tokens = self._vocabulary.tokens
         text = self._vocabulary.decode(ids)
         following = _Following(self._vocabulary, matcher, ahead)
-        spellings = {ids}  # of the text for some continuation, without a token that ends after the text
-        for character in following.characters():
+        # Tokenizations of the text for its continuations, each without a token that ends after the text. Case (a):
+        spellings = {ids}
+        for character in following.characters():  # (b)
             spelled = self.spell(text + character)
             spellings.add(spelled[: _count_within(spelled, tokens, len(text))])
-        splits_character = False  # a longer token may begin inside a character
+        splits_character = False  # (c), and the longer token may begin inside a character
         for start in range(len(self._vocabulary.decode(ids[:kept])), len(text)):
             longer = self._longer(text[start:], following)
             if not len(longer):
@@ -189,12 +191,12 @@ class Speller:
         rest = text[len(self._vocabulary.decode(ids[:count])) :]
         if not rest:
             return count, None
-        among = {each[count] for each in spellings if len(each) > count}
+        inside = {each[count] for each in spellings if len(each) > count}  # next tokens that end in the text
         if splits_character:
             ids_of = self._vocabulary.derived(_ids_of)
-            among.update(ids_of[rest[:end]] for end in range(1, len(rest) + 1) if rest[:end] in ids_of)
+            inside.update(ids_of[rest[:end]] for end in range(1, len(rest) + 1) if rest[:end] in ids_of)
         longer = self._longer(rest, following) if any(len(each) == count for each in spellings) else _NONE
-        return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
+        return count, np.union1d(longer, np.array(sorted(inside), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
         """Return True if the tokenizer may write one of the ``longer`` tokens after a text, ``head``. Only `_TRIALS`
@@ -224,7 +226,7 @@ class Speller:
         for byte in following.next_bytes:
             ids, rests = self._longer_by(head, byte)
             if len(ids):
-                # The mask decides about a rest that is itself a token, and else the matcher.
+                # The rest of a token, after ``head``: if it is itself a token, the mask decides, and else the matcher.
                 allowed = following.mask[rests] & (rests >= 0)
                 for index in np.flatnonzero(rests < 0).tolist():
                     rest = (self._vocabulary.tokens[ids[index]] or b"")[len(head) :]

@@ -249,11 +249,12 @@ def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
 def _places(
     ids: npt.NDArray[np.intp], allowed: npt.NDArray[np.intp] | None, size: int
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the positions of ids among the allowed ones, and these ids; all ascending."""
+    """Return the positions in ``allowed`` of the ids that are there, and the positions in ``ids`` of the same: 3, 5, 9
+    of 5, 7, 9 -> 0, 2 and 1, 2. All arrays ascend; None: all ids below ``size`` are allowed."""
     if allowed is None:
-        chosen = np.flatnonzero(ids < size)
-        return ids[chosen], chosen
+        found = np.flatnonzero(ids < size)
+        return ids[found], found
     places = np.searchsorted(allowed, ids)
-    chosen = np.flatnonzero(places < len(allowed))
-    chosen = chosen[allowed[places[chosen]] == ids[chosen]]
-    return places[chosen], chosen
+    found = np.flatnonzero(places < len(allowed))
+    found = found[allowed[places[found]] == ids[found]]
+    return places[found], found

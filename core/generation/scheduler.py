@@ -334,7 +334,7 @@ class Scheduler:
         except Exception as error:
             request.end(error)
             return False
-        return not is_over or request.advance(None)
+        return not is_over or request.advance(None)  # without logits, the generation ends
 
     def _running(self) -> list[_Request]:
         return [request for request in self._requests if request.session is not None]

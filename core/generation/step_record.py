@@ -86,7 +86,7 @@ class StepRecord:
             self.logprobs = LogProbs(np.array([token_id]), np.array([word.logprob]))
             seen = replace(seen or Observation(choices), kept=word.mass)
         elif seen is not None and self.emitted - self.pending.emitted < self.words.end:
-            seen = replace(seen, kept=None)  # the choice of the word includes its end
+            seen = replace(seen, kept=None)  # a token inside the word: the probability of the word includes it
         if self.tracer is not None:
             healed = sum(size_of(self.vocabulary, token) for token in self.pending.removed)
             self.tracer.add(token_id, how, seen, reasoning=self.is_reasoning, healed=healed)

@@ -23,8 +23,7 @@ def sureness(
         places: the places of its calls, by their ids.
 
     Returns:
-        For each call the probability of its tool, those of its values, and the lowest of its other ones, as far as they
-        were exact choices.
+        One result for each call, by the choices that were exact (see `CallSureness`).
     """
     made = [(_differs_at(one), one.probabilities[one.value]) for one in choices]
     return tuple(_of_call(call, made, places[call.id]) for call in calls if call.id in places)

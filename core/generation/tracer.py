@@ -152,10 +152,10 @@ class Tracer:
         known = None if logits is None else np.where(np.isnan(logits), -np.inf, logits)  # NaN: probability 0
         if known is not None and np.isfinite(known.max()):
             probabilities = np.exp(log_softmax(known))
-            rest = probabilities.copy()
-            rest[allowed] = 0.0
-            forbidden = self._likeliest(rest, matcher, held)
-            seen = replace(seen, probabilities=probabilities, removed=float(rest.sum()), forbidden=forbidden)
+            removed = probabilities.copy()
+            removed[allowed] = 0.0
+            forbidden = self._likeliest(removed, matcher, held)
+            seen = replace(seen, probabilities=probabilities, removed=float(removed.sum()), forbidden=forbidden)
         self._resumed += time.perf_counter() - begin
         return seen
 
@@ -231,7 +231,7 @@ class Tracer:
         self._texts.append((place, place + len(text)) if place >= 0 else (begin, len(raw)))
 
     def trace(
-        self, raw: str, prompt_tokens: int, calls: Sequence[CallPlaces], schemas: Mapping[str | None, Any], answer: int
+        self, raw: str, prompt_tokens: int, calls: Sequence[CallPlaces], schemas: Mapping[str | None, Any], json_at: int
     ) -> Trace:
         """Return the trace of the complete answer.
 
@@ -240,9 +240,9 @@ class Tracer:
             prompt_tokens: number of tokens of the prompt.
             calls: the places of each call.
             schemas: the schemas of the tools' arguments, and under None that of JSON that is not a call.
-            answer: the index of such JSON in the raw text; -1 if there is none.
+            json_at: the index of such JSON in the raw text; -1 if there is none.
         """
-        finder = _Finder(raw, self._texts, calls, schemas, answer)
+        finder = _Finder(raw, self._texts, calls, schemas, json_at)
         return Trace(
             tuple(self._located(finder)),
             self.model,
@@ -253,11 +253,11 @@ class Tracer:
             self._engine_seconds,
         )
 
-    def masses(self, raw: str, calls: Sequence[CallPlaces], answer: int) -> tuple[ValueMass, ...]:
+    def masses(self, raw: str, calls: Sequence[CallPlaces], json_at: int) -> tuple[ValueMass, ...]:
         """Return for each value the share of the probability that the grammar allows, in the order of their beginnings;
         arguments as for `trace`."""
         sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
-        tokens = self._located(_Finder(raw, self._texts, calls, {}, answer))
+        tokens = self._located(_Finder(raw, self._texts, calls, {}, json_at))
         for record, token in zip(self._records, tokens, strict=True):
             if record.kept is not None:
                 part = token.role if token.pointer is None else "value"
@@ -291,15 +291,15 @@ class Tracer:
         data = self.vocabulary.tokens[token_id]
         return self._name(token_id) if data is None else data.decode("utf-8", "replace")
 
-    def _likeliest(self, rest: npt.NDArray[np.float64], matcher: Matcher, held: bytes) -> tuple[ForbiddenToken, ...]:
-        """Return the likeliest removed tokens."""
-        count = min(MAX_FORBIDDEN, len(rest))
-        places = np.argpartition(rest, len(rest) - count)[len(rest) - count :]
-        places = places[np.argsort(-rest[places], kind="stable")]
+    def _likeliest(self, removed: npt.NDArray[np.float64], matcher: Matcher, held: bytes) -> tuple[ForbiddenToken, ...]:
+        """Return the likeliest forbidden tokens, given the probabilities of all tokens by id, 0 for allowed ones."""
+        count = min(MAX_FORBIDDEN, len(removed))
+        ids = np.argpartition(removed, len(removed) - count)[len(removed) - count :]
+        ids = ids[np.argsort(-removed[ids], kind="stable")]
         return tuple(
-            ForbiddenToken(int(place), self._text(int(place)), float(rest[place]), self._why(int(place), matcher, held))
-            for place in places
-            if rest[place] >= LEAST_FORBIDDEN
+            ForbiddenToken(token_id, self._text(token_id), float(removed[token_id]), self._why(token_id, matcher, held))
+            for token_id in ids.tolist()
+            if removed[token_id] >= LEAST_FORBIDDEN
         )
 
     def _why(self, token_id: int, matcher: Matcher, held: bytes) -> str:
@@ -344,19 +344,19 @@ class _Finder:
     Args:
         raw: the raw text of the answer.
         texts: start and end in it of each piece of free text, in order.
-        calls: see `Tracer.trace`; so for ``schemas`` and ``answer``.
+        calls: see `Tracer.trace`; so for ``schemas`` and ``json_at``.
     """
 
     raw: str
     texts: Sequence[tuple[int, int]]
     calls: Sequence[CallPlaces]
     schemas: Mapping[str | None, Any]
-    answer: int
+    json_at: int
 
     def __post_init__(self) -> None:
         self._starts = [call.name[0] for call in self.calls]
         self._text_starts = [start for start, _ in self.texts]
-        self._places = JsonPlaces(self.raw[self.answer :]) if self.answer >= 0 else None
+        self._places = JsonPlaces(self.raw[self.json_at :]) if self.json_at >= 0 else None
         self._rules: dict[tuple[str | None, str], str] = {}  # by tool and pointer
 
     def located(self, token: TracedToken, begin: int) -> TracedToken:
@@ -375,8 +375,8 @@ class _Finder:
                 return replace(token, role="tool", tool=call.tool, call=number)
             if (found := call.at(first)) is not None:
                 return self._at(replace(token, tool=call.tool, call=number), *found)
-        if self._places is not None and first >= self.answer:
-            return self._at(token, *self._places.at(first - self.answer))
+        if self._places is not None and first >= self.json_at:
+            return self._at(token, *self._places.at(first - self.json_at))
         number = bisect_right(self._text_starts, begin) - 1
         is_text = number >= 0 and begin < self.texts[number][1]
         return replace(token, role="text" if is_text else "format")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import typing
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from functools import lru_cache
 from types import UnionType
-from typing import Any, Literal, Union
+from typing import Any, Literal, NamedTuple, Union
 
 from ..json import reference_steps
 from .plan import adapter_of, is_python_type
@@ -66,10 +66,11 @@ def _incomplete(value: Any, shape: Any, steps: list[str]) -> Any:
         return [part(index, item, kind) for index, (item, kind) in enumerate(zip(value, kinds, strict=True))]
     fields = _fields(shape)
     if fields is None:
-        is_map = _is_subclass(typing.get_origin(shape), Mapping)
-        kind = (*typing.get_args(shape)[1:2], Any)[0] if is_map else Any  # X of dict[str, X]
+        arguments = typing.get_args(shape) if _is_subclass(typing.get_origin(shape), Mapping) else ()
+        kind = arguments[1] if len(arguments) > 1 else Any  # X of dict[str, X]
         return {name: part(name, item, kind) for name, item in value.items()}
-    members = {fields[name][0]: part(name, item, fields[name][1]) for name, item in value.items() if name in fields}
+    known = [(name, fields[name], item) for name, item in value.items() if name in fields]
+    members = {field.name: part(name, item, field.type) for name, field, item in known}
     return members if _is_typed_dict(shape) else _partial_class(shape)(**members)
 
 
@@ -108,7 +109,7 @@ def _can_be(value: Any, shape: Any) -> bool:
         return shape is Any or _is_subclass(typing.get_origin(shape) or shape, (list, tuple, Set))
     if fields is None:
         return shape is Any or _is_subclass(typing.get_origin(shape) or shape, Mapping)
-    plain = {name: _plain(kind) for name, (_, kind) in fields.items()}
+    plain = {name: _plain(field.type) for name, field in fields.items()}
     tags = {name: typing.get_args(kind) for name, kind in plain.items() if typing.get_origin(kind) is Literal}
     return set(value) <= set(fields) and all(value[name] in tag for name, tag in tags.items() if name in value)
 
@@ -129,20 +130,24 @@ def _is_typed_dict(shape: Any) -> bool:
     return hasattr(shape, "__required_keys__")  # of `typing` or of `typing_extensions`
 
 
+class _Field(NamedTuple):
+    """A field of a class: its name in Python, and its type."""
+
+    name: str
+    type: Any
+
+
 @lru_cache(maxsize=256)
-def _fields(shape: Any) -> Mapping[str, tuple[str, Any]] | None:
-    """Return the fields of a class by their names in JSON, each with its name in Python and its type; None for a type
-    without fields."""
-    if hasattr(shape, "model_fields"):
-        named: Iterable[tuple[str, str, Any]] = (
-            (str(field.validation_alias or field.alias or name), name, field.annotation)
+def _fields(shape: Any) -> Mapping[str, _Field] | None:
+    """Return the fields of a class by their names in JSON; None for a type without fields."""
+    if hasattr(shape, "model_fields"):  # a Pydantic class, whose fields may have other names in JSON
+        return {
+            str(field.validation_alias or field.alias or name): _Field(name, field.annotation)
             for name, field in shape.model_fields.items()
-        )
-    elif dataclasses.is_dataclass(shape) or _is_typed_dict(shape):
-        named = ((name, name, kind) for name, kind in typing.get_type_hints(shape).items())
-    else:
-        return None
-    return {written: (name, kind) for written, name, kind in named}
+        }
+    if dataclasses.is_dataclass(shape) or _is_typed_dict(shape):
+        return {name: _Field(name, kind) for name, kind in typing.get_type_hints(shape).items()}
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -153,7 +158,7 @@ def _partial_class(shape: Any) -> Callable[..., Any]:
     if hasattr(shape, "model_fields"):
         from pydantic import create_model
 
-        optional: Any = {field: (Any, None) for field, _ in fields.values()}
+        optional: Any = {field.name: (Any, None) for field in fields.values()}
         made: Callable[..., Any] = create_model(name, __module__=shape.__module__, **optional).model_construct
         return made
-    return dataclasses.make_dataclass(name, [(field, Any, None) for field, _ in fields.values()])
+    return dataclasses.make_dataclass(name, [(field.name, Any, None) for field in fields.values()])

@@ -19,11 +19,11 @@ def cases_build(parts: Mapping[bytes, Any], name: Hashable) -> Callable[[Nodes],
 
     def build(nodes: Nodes) -> int:
         def case(word: bytes, part: Any) -> int:
-            rest: int | None = None if part._has_rules else nodes.known.get(part)
-            if rest is None:  # the part is built when a text has come to it
-                as_empty = nodes.EPSILON if part._is_sure else None
-                rest = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
-            return rest
+            node: int | None = None if part._has_rules else nodes.known.get(part)
+            if node is None:  # the part is built when a text has come to it
+                as_empty = nodes.EPSILON if part._is_sure else None  # a part that is known to have a text is not empty
+                node = nodes.lazy(("case", name, word), lambda: part._node(nodes), as_empty_as=as_empty)
+            return node
 
         return nodes.words({word: case(word, part) for word, part in parts.items()})
 

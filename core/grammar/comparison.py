@@ -205,8 +205,9 @@ def _by_text(first: Any, second: Any, which: int | None) -> Witness:
         # A narrowed grammar may lack texts of its language. So its language may have a text where none was found ...
         if text is None:
             _require_exact(has, program)
-        # ... and that of the other may have one that was found in the first alone, or a common one.
-        if (text is None) == (which is None):
+        # ... and the language of the other may have the text that was found outside of it, or a common one.
+        wants_common, is_found = which is None, text is not None
+        if is_found != wants_common:
             _require_exact(other, other_program)
     except (ToolGrammarError, RecursionError) as error:
         return Witness(undecided=_reason(error))

@@ -149,13 +149,13 @@ class ConstraintCache:
         if isinstance(schema, (dict, bool)):
             try:
                 text = schema_key(schema)
-                if names_a_day(text):
+                if names_a_day(text):  # formats of past and future dates: the grammar is another one each day
                     schema = of_today(schema)
                     text = schema_key(schema)
-                like = Grammar(lambda nodes: nodes.EMPTY, ("schema", (text, SchemaOptions(**options))))
-                digest = _digest((like,))
+                key_only = Grammar(lambda nodes: nodes.EMPTY, ("schema", (text, SchemaOptions(**options))))
+                digest = _digest((key_only,))
             except (RecursionError, ValueError, TypeError):
-                pass  # it has no text, or there is no such option: the grammar says so
+                pass  # the schema has no JSON text, or an option is unknown: `from_json_schema` below raises the error
         if digest is None:
             return self.bind(Grammar.from_json_schema(schema, **options), vocabulary)
         return self._get(digest, vocabulary, lambda: Grammar.from_json_schema(schema, **options))
@@ -211,7 +211,7 @@ class ConstraintCache:
         return constraint
 
     def _make(self, key: Hashable, make: Callable[[], Grammar], vocabulary: Vocabulary) -> Constraint:
-        """Make a constraint, and add its entry."""
+        """Make a constraint, and add its entry: of a shared store, with `THIN_BYTES` of its own."""
         started = time.monotonic()
         grammar = make()
         constraint = grammar.bind(vocabulary)
@@ -283,9 +283,9 @@ class ConstraintCache:
                 self._evictions += 1
 
     def _drop(self, key: Hashable) -> None:
-        """Remove an entry and its memory; the last entry of a shared engine releases that engine too.
+        """Remove an entry and its memory; the last entry of a shared store releases that store too.
 
-        A store of its own counts on while it is in use; a shared one counts as long as it has entries.
+        If callers still use the constraint, its own store counts in `_in_use`; a shared store counts only by entries.
         """
         entry = self._entries.pop(key)
         del self._round[key]

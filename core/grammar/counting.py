@@ -49,7 +49,7 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
     begin = program.start, REFUSED if plain is None else plain.start
     steps: Steps = {}
     counts: dict[Pair, int] = {}  # the texts from each pair on
-    left = MAX_STEPS
+    steps_left = MAX_STEPS
     stack = [begin]  # depth first: a pair is counted after those that follow it
     while stack:
         pair = stack[-1]
@@ -59,10 +59,10 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
             counts[pair] = program.automaton.accepts(pair[0]) + sum(counts[after] for _, after in steps[pair])
         else:
             found = steps[pair] = list(_following(program, plain, pair))
-            left -= len(found) + 1
-            depends_on_text = any(after[0] < REFUSED for _, after in found)
-            is_circle = any(after in steps and after not in counts for _, after in found)
-            if left < 0 or depends_on_text or is_circle:
+            steps_left -= len(found) + 1
+            depends_on_text = any(state < REFUSED for _, (state, _) in found)  # an open state
+            is_cycle = any(after in steps and after not in counts for _, after in found)  # endlessly many texts
+            if steps_left < 0 or depends_on_text or is_cycle:
                 return None
             stack += [after for _, after in found if after not in counts]
     return _drawn(program, begin, steps, counts, source) if counts[begin] <= MAX_TEXTS else None
@@ -71,13 +71,14 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
 def _following(program: Program, plain: Program | None, pair: Pair) -> Iterator[tuple[int, Pair]]:
     """Yield the bytes that may come next, each with the pair after it; with ``plain``, in a plain spelling."""
     pause()
-    for byte in program.automaton.following(pair[0]):
-        plain_state = pair[1]
+    state, plain_state = pair
+    for byte in program.automaton.following(state):
+        plain_after = REFUSED
         if plain is not None:
             with plain.lock:
-                plain_state = plain.automaton.step(plain_state, byte)
-        if plain is None or plain_state != REFUSED:
-            yield byte, (program.automaton.step(pair[0], byte), plain_state)
+                plain_after = plain.automaton.step(plain_state, byte)
+        if plain is None or plain_after != REFUSED:
+            yield byte, (program.automaton.step(state, byte), plain_after)
 
 
 def _drawn(

@@ -20,7 +20,7 @@ from ..automaton.lazy_dfa import Program
 from ..basics.options import Whitespace
 from ..basics.pauses import pause
 from ..errors import GrammarError, ToolGrammarError
-from ..json import resolve_local
+from ..json import escape, resolve_local
 from ..regex.compile import regex_term
 from .comparison import own_program, schema_of, smallest
 from .counting import is_plainest, shuffled
@@ -149,7 +149,8 @@ def _covering(
 
 
 def _uniform(grammar: Any, compiled: CompiledSchema | None, draw: random.Random) -> Iterator[str] | None:
-    """Return all texts of a finite language in random order, and of a value only one; None: it is not counted."""
+    """Return all texts of a finite language in random order, of a schema one text for each value; None if the language
+    is infinite, or too large to be counted."""
     fixed = grammar  # with one order of members, and one white space
     try:
         if compiled is not None:
@@ -191,7 +192,7 @@ def edits(value: Any, where: str = "") -> Iterator[tuple[str, str, Any]]:
         yield where, "has an unknown member", {**value, _unused(value): 0}
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in parts:
-        for there, words, changed in edits(inner, f"{where}/{key}"):
+        for there, words, changed in edits(inner, f"{where}/{escape(key)}"):
             copied = value.copy()
             copied[key] = changed
             yield there, words, copied
@@ -266,7 +267,7 @@ def _goals_of_members(schema: Mapping[str, Any], root: Any, seen: frozenset[str]
         if name in optional:
             yield "", f"has {name!r}", has_it
         for where, words, goal in _goals(inner, root, seen):
-            yield f"/{name}{where}", words, {**has_it, "properties": {name: goal}}
+            yield f"/{escape(name)}{where}", words, {**has_it, "properties": {name: goal}}
 
 
 def _goals_of_items(schema: Mapping[str, Any], root: Any, seen: frozenset[str]) -> Iterator[Goal]:
@@ -356,7 +357,7 @@ def _shortest(grammar: Any, also: Any = None) -> str | None:
 
 
 def _outside(grammar: Any) -> Callable[[str], bool]:
-    """Return a function that is true only of texts that are no texts of a grammar, nor of its schema."""
+    """Return a test of texts: True only if a text is outside of a grammar and violates its schema; False if unknown."""
     compiled = schema_of(grammar)
     if compiled is None:
         return lambda text: not grammar.matches(text)
@@ -367,7 +368,8 @@ def _outside(grammar: Any) -> Callable[[str], bool]:
     from ..schema import SchemaOptions, compile_schema
     from ..schema.joined import Joined
 
-    # A narrowed grammar lacks valid texts, but those of the complement are invalid.
+    # A narrowed grammar lacks some valid texts. So a text must be of the complement: of the schema ``true``, and not of
+    # this one.
     try:
         options = SchemaOptions(formats=compiled.options.formats)
         joined = Joined(compile_schema(True, options).document, compiled.document)
@@ -379,7 +381,8 @@ def _outside(grammar: Any) -> Callable[[str], bool]:
 
 
 def _edited(text: str, is_json: bool) -> Iterator[tuple[str, str]]:
-    """Yield words for an edit, and the edited text."""
+    """Yield edited texts, each after words for the edit: of JSON, a value is changed (`edits`); of another text, a
+    character is added, left out or replaced: ``ab`` -> "'a' and one more", ``aab``; "'a' without the next", ``a``."""
     for where, words, value in edits(json.loads(text)) if is_json else ():
         yield f"{where or '(root)'} {words}", json.dumps(value, ensure_ascii=False)
     for index in range(0 if is_json else len(text) + 1):

@@ -567,8 +567,8 @@ class Grammar:
         derived for a part is reused.
 
         The store is that of a workspace, which is renewed when it is full. For the tools of an agent, whose sets change
-        from request to request, this is far quicker. A grammar that is bound only once
-        should have a store of its own, which is released sooner.
+        from request to request, this is far quicker. A grammar that is bound only once should have a store of its own,
+        which is released sooner.
 
         Args:
             workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A combined grammar uses its first part's.
@@ -790,9 +790,10 @@ class Grammar:
                 program = self._program_in_use()
             if program is None or program.is_full:
                 try:
+                    # A shared store may get any grammar later: it begins with the terms of common formats, too.
                     seed = first_terms(self._has_common or self._workspace is not None)
                     store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
-                    before = len(store.nodes.limits)  # that other grammars of the workspace have met
+                    before = len(store.nodes.limits)  # number of limits that other grammars of the workspace exceeded
                     program = Program(self._checked_build, store)
                 except RecursionError:
                     raise LimitError(

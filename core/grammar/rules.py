@@ -126,17 +126,17 @@ def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes)
         GrammarError: names the rule.
     """
     plain = [(part, part._node(nodes)) for part in reached if not part._has_rules]
-    ending = {id(part) for part, node in plain if part._is_sure or not nodes.is_empty(node)}
-    blank = {id(part) for part, node in plain if nodes.nullable(node)}
-    _close(ending, reached, bodies, may_be_blank=False)
-    _close(blank, reached, bodies, may_be_blank=True)
+    with_text = {id(part) for part, node in plain if part._is_sure or not nodes.is_empty(node)}
+    nullable = {id(part) for part, node in plain if nodes.nullable(node)}
+    _close(with_text, reached, bodies, only_empty=False)
+    _close(nullable, reached, bodies, only_empty=True)
     for rule, body in bodies.items():
-        if id(body) not in ending:
+        if id(body) not in with_text:
             raise GrammarError(
                 f"rule {rule.name!r} never ends: every alternative of it needs the rule again, or has no text",
                 hint="add an alternative that does not contain the rule",
             )
-    first = {id(part): _first(part, bodies, blank) for part in reached if part._has_rules}
+    first = {id(part): _first(part, bodies, nullable) for part in reached if part._has_rules}
     for rule, body in bodies.items():
         if (cycle := _path(body, body, first)) is not None:
             names = dict.fromkeys(part._rule.name for part in cycle if part._key[0] == "rule")
@@ -147,12 +147,13 @@ def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes)
             )
 
 
-def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any], *, may_be_blank: bool) -> None:
-    """Add the parts that have a text (or the empty text) because their own parts have: the least fixpoint."""
+def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any], *, only_empty: bool) -> None:
+    """Add to ``holding``, the ids of parts without rules that have a text, those of the parts with rules that have one
+    because their own parts have: the least fixpoint. ``only_empty``: the same for the empty text."""
 
     def holds(part: Any) -> bool:
         """Return True if a part has such a text, given the parts that are known to have one."""
-        kind, *rest = part._key
+        kind, *rest = part._key  # the maker of the part, and its arguments
         if kind == "rule":
             return id(bodies[part._rule]) in holding
         if kind == "sequence":
@@ -160,11 +161,13 @@ def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any],
         if kind == "choice":
             return any(id(inner) in holding for inner in rest)
         if kind == "repeat":
-            return rest[1] == 0 or id(rest[0]) in holding
+            inner, least, _ = rest
+            return least == 0 or id(inner) in holding
         if kind == "cases":
-            return any(id(inner) in holding for word, inner in rest if not (may_be_blank and word))
+            return any(id(inner) in holding for word, inner in rest if not (only_empty and word))
         separator, least, _, *parts = rest  # "distinct"
         count = sum(id(inner) in holding for inner in parts)
+        # One part needs no separator.
         return least == 0 or (count >= least and (least == 1 or id(separator) in holding))
 
     changed = True
@@ -177,23 +180,24 @@ def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any],
         changed = bool(new)
 
 
-def _first(part: Any, bodies: Mapping[Any, Any], blank: set[int]) -> list[Any]:
-    """Return the parts with which a text of a grammar may begin."""
+def _first(part: Any, bodies: Mapping[Any, Any], nullable: set[int]) -> list[Any]:
+    """Return the parts with which a text of a grammar may begin; ``nullable``: the ids of those with the empty text."""
     rest: list[Any]
     kind, *rest = part._key
     if kind == "rule":
         return [bodies[part._rule]]
     if kind == "sequence":
-        count = next((number for number, inner in enumerate(rest) if id(inner) not in blank), len(rest))
+        count = next((number for number, inner in enumerate(rest) if id(inner) not in nullable), len(rest))
         return rest[: count + 1]
     if kind == "choice":
         return rest
     if kind == "repeat":
-        return [] if rest[2] == 0 else rest[:1]
+        inner, _, most = rest
+        return [] if most == 0 else [inner]
     if kind == "cases":
         return [inner for word, inner in rest if not word]
     separator, _, most, *parts = rest  # "distinct"
-    after = [separator] if most > 1 and any(id(inner) in blank for inner in parts) else []
+    after = [separator] if most > 1 and any(id(inner) in nullable for inner in parts) else []
     return [*parts, *after] if most else []
 
 

@@ -25,12 +25,12 @@ from ..generation.plan import (
     Plan,
     Planner,
     Prompt,
-    barring_calls,
     conversation_of,
     may_be_empty,
     resolve_params,
     schema_of_mode,
     shown_schema,
+    without_calls,
 )
 from ..generation.reasoning import DEFAULT_BUDGET
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
@@ -154,7 +154,7 @@ class LocalModel(Model):
         """Return the number of tokens of a prompt, including what it has of the tools."""
         params = resolve_params(None, {"tools": tools, "tools_in_prompt": tools_in_prompt})
         messages = conversation_of(prompt)
-        params = barring_calls(params, messages)
+        params = without_calls(params, messages)
         return len(self._encode_prompt(messages, params, self._wire(params)))
 
     # -- probabilities of whole texts --------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class LocalModel(Model):
 
     def _scorer(self, prompt: Prompt, params: GenerateParams | None = None) -> Scorer:
         messages = conversation_of(prompt)
-        params = barring_calls(params or GenerateParams(), messages)
+        params = without_calls(params or GenerateParams(), messages)
         return Scorer(self.backend, self._lock, self._encode_prompt(messages, params, self._wire(params)))
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class LocalModel(Model):
     def _written(self, request: Request, deadline: Deadline) -> Work:
         """Plan a request, and write its answer; JSON that a grammar does not enforce completely is retried until
         valid."""
-        params, mode = barring_calls(request.params, request.messages), request.params.json_mode
+        params, mode = without_calls(request.params, request.messages), request.params.json_mode
         wire = self._wire(params)
         if mode is None or (mode.constrained_decoding and not request.convert):
             yield from self._writer.write(self._plan(request.messages, params, wire), deadline)

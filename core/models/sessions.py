@@ -109,7 +109,7 @@ def check_new_tokens(token_ids: Sequence[int], length: int, window: int, size: i
 
     Raises:
         ContextOverflowError: they do not fit in the window.
-        ModelError: there are none, or one is out of range.
+        ModelError: no token is given, or one is out of range.
     """
     ids = token_list(token_ids)
     if not ids:

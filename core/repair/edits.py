@@ -31,6 +31,13 @@ UNKNOWN_MEMBER, STRANGE_MEMBER, ONLY_NAME = 2.5, 1.0, 2.6
 #: more after it.
 MARKS, BEGINNING = 0.05, 0.6
 
+#: Cost of leaving out space, fences and closing brackets after the answer.
+COST_OF_FENCES = 0.1
+
+#: Costs: of an inserted text that the grammar forces, besides its bytes (`MARKUP`), and of a comma or colon between a
+#: quote and a letter.
+MISSING_MARKUP, AFTER_QUOTE = 0.3, 0.9
+
 #: Costs of inserted punctuation.
 INSERTED = (
     (b",", 0.6),

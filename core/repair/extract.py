@@ -10,7 +10,7 @@ Brackets are searched in prose, where apostrophes and lone quotes open no string
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import MissingDependencyError, ParseError
 from ..json import SPACE, read_json, read_json_prefix
@@ -74,7 +74,7 @@ def ends_early(text: str) -> bool:
     stripped = text.strip()
     if stripped.startswith('"'):
         return _STRINGS['"'].match(stripped) is None
-    return _regions(stripped)[1]
+    return _regions(stripped).is_open
 
 
 def may_go_on(value: Any) -> bool:
@@ -93,13 +93,13 @@ def _unfenced(text: str) -> str:
 
 def _is_one_region(text: str) -> bool:
     """Return True if a text begins with a bracketed region, with nothing but closing marks after it."""
-    regions = _regions(text)[0]
-    return bool(regions) and regions[0][0] == 0 and not text[regions[0][1] :].strip(" \t\r\n]}`")
+    spans = _regions(text).spans
+    return bool(spans) and spans[0][0] == 0 and not text[spans[0][1] :].strip(" \t\r\n]}`")
 
 
 def _first_value(text: str) -> tuple[Any] | None:
     """Return the first bracketed region that is JSON, in a tuple; None if there is none."""
-    for start, end in _regions(text)[0]:
+    for start, end in _regions(text).spans:
         try:
             return (read_json(text[start:end]),)
         except ValueError:
@@ -107,13 +107,20 @@ def _first_value(text: str) -> tuple[Any] | None:
     return None
 
 
-def _regions(text: str) -> tuple[list[tuple[int, int]], bool]:
-    """Return the outermost bracketed regions of a text, and whether the last one is still open at its end.
+class _Regions(NamedTuple):
+    """The outermost bracketed regions of a text: start and end of each; and True if a bracket is open at its end."""
+
+    spans: list[tuple[int, int]]
+    is_open: bool
+
+
+def _regions(text: str) -> _Regions:
+    """Return the outermost bracketed regions of a text: ``a {"b": 1} [c`` -> the span of ``{"b": 1}``, and one is open.
 
     A quote opens a string only inside brackets, and a single quote only where a key or a value may begin, so that
     apostrophes in prose and in double-quoted strings count for nothing.
     """
-    regions: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     depth = start = index = 0
     while (token := _TOKENS.search(text, index)) is not None:
         char, index = token.group(), token.end()
@@ -125,13 +132,13 @@ def _regions(text: str) -> tuple[list[tuple[int, int]], bool]:
         elif char in "}]":
             depth -= 1
             if not depth:
-                regions.append((start, index))
+                spans.append((start, index))
         elif char == '"' or _begins_item(text, token.start()):
             string = _STRINGS[char].match(text, token.start())
             if string is None:
-                return regions, True
+                return _Regions(spans, True)
             index = string.end()
-    return regions, depth > 0
+    return _Regions(spans, depth > 0)
 
 
 def _begins_item(text: str, position: int) -> bool:

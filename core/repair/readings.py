@@ -75,6 +75,11 @@ _PUNCTUATION: dict[bytes, tuple[tuple[bytes, float], ...]] = {
 }
 
 
+#: Costs: of quotes around a text without them, which may hold more than one word; of each end of a string that is
+#: passed over; and of a string as the number or word, or the object or array, that it spells.
+_BARE_COST, _NEXT_END, _SCALAR_AS_TEXT, _NESTED_AS_TEXT = 0.5, 0.1, 0.1, 0.15
+
+
 class Reading(NamedTuple):
     """One reading of a piece of a text.
 
@@ -127,10 +132,10 @@ def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
         content = bare.group().strip().strip(b"\"'")
         end = at + len(bare.group().rstrip())
         if content:
-            yield Reading(end, _dumped(content), 0.5, "a missing pair of quotes")
+            yield Reading(end, _dumped(content), _BARE_COST, "a missing pair of quotes")
         unopened = _UNOPENED.match(data, at) if data.startswith(b",", bare.end()) else None
         if unopened and not unopened.group(1)[-1:].isspace():  # `San Jose, CA"`: a comma of its own, and the end
-            yield Reading(unopened.end(), _dumped(unopened.group(1)), 0.5, "a missing opening quote")
+            yield Reading(unopened.end(), _dumped(unopened.group(1)), _BARE_COST, "a missing opening quote")
     if data.startswith(b",", at):
         trailing = _CLOSER.match(data, at + 1)
         yield Reading(at + 1, b"", 2 * SPELLING if trailing else EDIT, "a comma too many")
@@ -173,6 +178,7 @@ def number_spellings(text: bytes) -> list[bytes]:
 def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
     """Yield the readings of a string in any quotes. Its end may be missing, or later than the first closing quote."""
     begin = at + len(quote)
+    # The quotes that may close it: after the first one, those alone that what follows a string follows.
     ends = (match for match in _ENDS[quote].finditer(data, begin) if not match.group().startswith(b"\\"))
     first = next(ends, None)
     if first is not None:
@@ -181,29 +187,29 @@ def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
         yield from _unquoted(content, first.end())
     doubtful = (end for end in ends if _AFTER_STRING.match(data, end.end()))
     for number, end in enumerate(islice(doubtful, MAX_ENDS)):
-        cost = LIKELY + 0.1 * min(number + data.count(quote, begin, end.start()), 10)
+        cost = LIKELY + _NEXT_END * min(number + data.count(quote, begin, end.start()), 10)
         if _INNER_STRUCTURE.search(data, begin, end.start()):
             cost += 3 * EDIT  # it holds what looks like the ends of strings
         yield Reading(end.end(), _dumped(data[begin : end.start()]), cost, "quotes inside of a string")
     limit = len(data) if first is None else first.start()
-    # A string that ends where one may end has its quote.
+    # If a string may end at its closing quote, a missing quote before that is less likely.
     least = EDIT if first is None or not _AFTER_STRING.match(data, first.end()) else 3 * EDIT
     for number, boundary in enumerate(_BOUNDARY.finditer(data, begin, limit)):
         if number == MAX_ENDS:
             break
         content = data[begin : boundary.start()].rstrip()
-        yield Reading(boundary.start(), _dumped(content), least + 0.1 * number, "a missing quote")
+        yield Reading(boundary.start(), _dumped(content), least + _NEXT_END * number, "a missing quote")
 
 
 def _unquoted(content: bytes, end: int) -> Iterator[Reading]:
     """Yield the readings of a string as the number, word, object or array that it spells."""
     text = content.strip()
     for number in number_spellings(text):
-        yield Reading(end, number, 0.1, "a number written as text")
+        yield Reading(end, number, _SCALAR_AS_TEXT, "a number written as text")
     if text.lower() in _WORDS:
-        yield Reading(end, _WORDS[text.lower()], 0.1, "a value written as text")
+        yield Reading(end, _WORDS[text.lower()], _SCALAR_AS_TEXT, "a value written as text")
     if text[:1] in (b"{", b"["):
-        yield Reading(end, _decoded(text).encode("utf-8", "surrogatepass"), 0.15, "a value written as text")
+        yield Reading(end, _decoded(text).encode("utf-8", "surrogatepass"), _NESTED_AS_TEXT, "a value written as text")
 
 
 def _dumped(content: bytes) -> bytes:
@@ -255,27 +261,40 @@ def piece_end(data: bytes, at: int) -> int:
     return match.end() if match else at + 1
 
 
-def content_of(data: bytes, at: int) -> tuple[int, bytes]:
-    """Return the end and the content of the string or word at a position; ``(at, b"")`` for other pieces."""
+class Content(NamedTuple):
+    """A string or word: the position after it, with its closing quote; and its text, without quotes."""
+
+    end: int
+    text: bytes
+
+
+def content_of(data: bytes, at: int) -> Content:
+    """Return the string or word at a position; for another piece, an empty text that ends where it begins."""
     if opening := _QUOTE.match(data, at):
         quote = opening.group()
         end = _string_end(data, at, quote)
         closing = next((mark for mark in _QUOTES[quote] if data.endswith(mark, at + len(quote), end)), b"")
-        return end, data[at + len(quote) : end - len(closing)]
+        return Content(end, data[at + len(quote) : end - len(closing)])
     word = _WORD.match(data, at)
-    return (word.end(), word.group()) if word else (at, b"")
+    return Content(word.end(), word.group()) if word else Content(at, b"")
 
 
-def member_end(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the end of the member (name, colon, value) at a position, and the end of the comma after it; None if there
-    is no member."""
+class MemberEnd(NamedTuple):
+    """Where a member ends: after its value; and after the comma behind that, if there is one."""
+
+    value: int
+    comma: int
+
+
+def member_end(data: bytes, at: int) -> MemberEnd | None:
+    """Return the end of the member (name, colon, value) at a position; None if there is no member."""
     end, name = content_of(data, at)
     colon = _COLON.match(data, end)
     if not name or colon is None:
         return None
     end = _value_end(data, colon.end())
     comma = _COMMA.match(data, end)
-    return end, comma.end() if comma else end
+    return MemberEnd(end, comma.end() if comma else end)
 
 
 def _string_end(data: bytes, at: int, quote: bytes) -> int:
@@ -329,20 +348,28 @@ def closing_bracket(text: bytes) -> int:
     return 0
 
 
-def structure_of(data: bytes) -> tuple[array[int], array[int]]:
-    """Return two values for each position of a text: the number of open brackets, and the position of the quote that
-    opens the string around it, or -1."""
-    depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
-    depth = done = 0
+class Structure(NamedTuple):
+    """By position of a text: the number of open brackets; the position of the quote that opens the string around it, or
+    -1."""
+
+    depths: array[int]
+    opening_quotes: array[int]
+
+
+def structure_of(data: bytes) -> Structure:
+    """Return the brackets and strings around each position of a text, its end too: ``[1`` has the depths 0, 1, 1."""
+    size = len(data) + 1
+    depths, opening_quotes = array("i", [0]) * size, array("i", [-1]) * size
+    depth = done = 0  # `depths` is written up to `done`
     for match in _BRACKET.finditer(data):
         begin, end = match.span()
         if match.group() in OPENING or match.group() in CLOSING:
             depths[done:end] = array("i", [depth]) * (end - done)
             depth, done = max(0, depth + (1 if match.group() in OPENING else -1)), end
         elif data[begin] == 0x22:
-            strings[begin + 1 : end] = array("i", [begin]) * (end - begin - 1)
-    depths[done:] = array("i", [depth]) * (len(data) + 1 - done)
-    return depths, strings
+            opening_quotes[begin + 1 : end] = array("i", [begin]) * (end - begin - 1)
+    depths[done:] = array("i", [depth]) * (size - done)
+    return Structure(depths, opening_quotes)
 
 
 def kind_of(text: bytes) -> str:

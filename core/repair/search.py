@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import time
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from ..automaton.lazy_dfa import Program
 from ..basics.cached import cached_property
 from ..dependent.written import Written
 from .edits import (
+    AFTER_QUOTE,
+    COST_OF_FENCES,
     EDIT,
     INSERTED,
     INVENTED,
@@ -34,6 +35,7 @@ from .edits import (
     MAX_COST_OF_WORDS,
     MAX_EACH,
     MAX_INVENTED,
+    MISSING_MARKUP,
     MOST_BESIDE_CUT,
     ONLY_NAME,
     SPELLING,
@@ -45,6 +47,7 @@ from .edits import (
 from .readings import (
     CLOSING,
     Reading,
+    Structure,
     closing_bracket,
     content_of,
     kind_of,
@@ -151,10 +154,11 @@ class Search:
         self._tokens = {match.start(): match.group() for match in found}
         self._token_starts = list(self._tokens)
         braces = data.count(b"{")
-        near = MAX_COST + MAX_EACH * (braces + min(data.count(b":"), 8 * braces))
+        # Colons of prose count for nothing: at most eight for each object.
+        most_changed = MAX_COST + MAX_EACH * (braces + min(data.count(b":"), 8 * braces))
         if not any(mark in data for mark in (b"{", b"[", b"(", b"<")):
-            near = MAX_COST_OF_WORDS
-        default = MAX_INVENTED + near if self.invent else near
+            most_changed = MAX_COST_OF_WORDS
+        default = MAX_INVENTED + most_changed if self.invent else most_changed
         self._most = default if self.most is None else self.most  # lower, once the text lacks a value
         # By cost, then the furthest first, then in order of arrival.
         self._heap: list[tuple[float, int, int, _Node]] = []
@@ -270,7 +274,7 @@ class Search:
         store, text = self.program.store, name.decode()
         if text not in store.specials:
             return REFUSED
-        # Here a control token counts as its name, elsewhere as one byte.
+        # Here a control token is written as its name. The store adds one byte for it, its first; so the rest is before.
         return store.advance_special(
             state, store.specials.index(text), lambda: Written(node.written() + behind + name[1:])
         )
@@ -296,7 +300,7 @@ class Search:
         self._insert(node, end, state, splits=splits)
         if end < len(data):
             if data[end] in b"}]":
-                self._make_up(node, end, state)
+                self._add_missing_values(node, end, state)
             self._replace_word(node, state, end, data[begin:end])
             self._change_bytes(node, end, state, splits=splits)
             self._skip_prose(node, end, state)
@@ -317,23 +321,23 @@ class Search:
                     reading = reading._replace(cost=max(reading.cost, EDIT))
                 after = self._step(node, here, reading.text, before) if reading.text else here
                 self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
-            if self._content(at)[0] >= end:  # a word that was read whole is one that is known
+            if self._content(at).end >= end:  # a word that was read whole is one that is known
                 self._replace_word(node, here, at, before)
             # A member that is left out takes the comma after it along, or else the one before it.
             cost = self._cost_of_leaving(node, here, at, end, before)
             if (ends := self._member_end(at)) is not None:
-                self._follow(node, here, Change(at, ends[1], b"", cost, _UNKNOWN), before)
+                self._follow(node, here, Change(at, ends.comma, b"", cost, _UNKNOWN), before)
             if data.startswith(b",", at):
                 if (ends := self._member_end(later)) is not None:
-                    self._follow(node, here, Change(at, ends[0], b"", cost_of_later, _UNKNOWN), before)
+                    self._follow(node, here, Change(at, ends.value, b"", cost_of_later, _UNKNOWN), before)
                 for bracket in CLOSING:
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
             later, cost_of_later = at, cost
 
     @cached_property
-    def _structure(self) -> tuple[array[int], array[int]]:
-        """By position: the number of open brackets, and the opening quote of the string around it (-1: none)."""
+    def _structure(self) -> Structure:
+        """The brackets and strings around each position of the broken text."""
         return structure_of(self.data)
 
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
@@ -345,8 +349,7 @@ class Search:
         data = self.data
         if not 0 < at < len(data) or not _IN_WORD.match(data, at):
             return False
-        _, opening_quotes = self._structure
-        begin = opening_quotes[at]
+        begin = self._structure.opening_quotes[at]
         if begin < 0:
             if data[at - 1] not in WORD_BYTES:
                 return False
@@ -361,11 +364,12 @@ class Search:
     def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
         """Return the cost of leaving out the member at a position: lower if the text is refused at its name, and no
         possible name is near."""
-        stop, name = self._content(at)
-        if not name or end > stop or self.data[:at].rstrip()[-1:] not in (b",", b"{"):
+        name_end, name = self._content(at)
+        is_refused_at_name = name and end <= name_end and self.data[:at].rstrip()[-1:] in (b",", b"{")
+        if not is_refused_at_name:
             return UNKNOWN_MEMBER
-        near = nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
-        return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
+        near = nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))  # by cost, with the cost
+        return STRANGE_MEMBER if all(cost >= ONLY_NAME for _, cost in near) else UNKNOWN_MEMBER
 
     def _evades(self, state: int, at: int, reading: Reading) -> bool:
         """Return True if a reading changes the type of a value although its own type is possible here."""
@@ -394,10 +398,10 @@ class Search:
         """Push the text that ends at ``end``, with the rest of the data left out: cheap if the rest is space, fences
         and brackets, else the cost of prose, and more if ``end`` is within a structure."""
         rest = self.data[end:]
-        cost, why = 0.1, "text after the answer"
+        cost, why = COST_OF_FENCES, "text after the answer"
         if rest.strip(b" \t\r\n`}])>"):
             cost = cost_of_prose(rest)
-            if self._structure[0][end]:
+            if self._structure.depths[end]:
                 cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
         change = Change(end, len(self.data), b"", cost, why)
         text = self.data[node.at : end]
@@ -432,13 +436,13 @@ class Search:
         change = Change(end, end, added, cost, "the end is missing", is_invented, is_cut)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
-    def _make_up(self, node: _Node, end: int, state: int) -> None:
+    def _add_missing_values(self, node: _Node, end: int, state: int) -> None:
         """Push the node with the values that an object or array still needs before the bracket at ``end``."""
         bracket, before = self.data[end], self.data[node.at : end]
         parts = self.program.store.shortest_completion(state, Written(node.written() + before))
         added = parts[0] if parts and isinstance(parts[0], bytes) else b""
-        size = closing_bracket(added)
-        if not size or added[size : size + 1] != bytes((bracket,)):
+        size = closing_bracket(added)  # what comes before this bracket is missing inside of the object or array
+        if not size or added[size] != bracket:
             return
         cost, after, is_invented = self._weight(node, state, added[:size], before)
         why = "a value is missing"
@@ -483,30 +487,34 @@ class Search:
         If the position ``splits`` a value, an insertion that ends the value is invented: it makes another value.
         """
         before = self.data[node.at : end]
-        last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
-        for text in self._forced(end, state, before or node.text, last):
-            cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
-            why, ends = "white space" if text.isspace() else "missing markup", not _STRUCTURE.isdisjoint(text)
-            change = Change(end, end, text, cost, why, splits and ends)
+        # The text that was inserted just here, by the node's own change.
+        inserted = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
+        for text in self._forced(end, state, before or node.text, inserted):
+            cost, why = MISSING_MARKUP + MARKUP * len(text), "missing markup"
+            if text.isspace():
+                cost, why = SPELLING / 2, "white space"
+            ends_value = not _STRUCTURE.isdisjoint(text)
+            change = Change(end, end, text, cost, why, splits and ends_value)
             self._follow(node, self._step(node, state, text, before), change, before)
         is_free = len(self._following(state)) > MAX_BRANCHES
         for text, cost in INSERTED:
-            if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
+            if (inserted[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
             if text == b'"' and (end == len(self.data) or self.data[end] not in WORD_BYTES):  # nothing to be quoted
                 continue
             if text != b'"' and is_free:  # it would be a part of a string
                 continue
             if text in b",:" and self.data[end - 1 : end] == b'"' and self.data[end : end + 1].isalpha():
-                cost += 0.9  # the quote more likely opens the next string
+                cost += AFTER_QUOTE  # the quote more likely opens the next string
             after = self._step(node, state, text, before)
             if splits or after != REFUSED:
                 self._follow(node, after, Change(end, end, text, cost, "missing punctuation", splits), before)
 
-    def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
-        """Yield the text that the grammar forces here, and its prefixes after which the broken text may continue."""
+    def _forced(self, end: int, state: int, before: bytes, inserted: bytes) -> Iterator[bytes]:
+        """Yield the text that the grammar forces here, and its prefixes after which the broken text may continue.
+        ``before`` is the text before it, ``inserted`` the edit that was made just here."""
         data, forced = self.data, self._automaton.forced(state, MAX_FORCED)
-        if last == b'"' and forced[:1].strip(b'"'):
+        if inserted == b'"' and forced[:1].strip(b'"'):
             return  # a quote was missing before a word of the text, and this would be another word
         if not forced or (before and before[-1] in WORD_BYTES and forced[0] in WORD_BYTES and end < len(data)):
             return  # a word that is spelled otherwise is replaced as a whole

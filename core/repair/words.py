@@ -50,8 +50,8 @@ Step = Callable[[int, bytes, bytes], int]
 def words_at(
     automaton: Automaton, step: Step, following: Callable[[int], bytes], state: int, before: bytes
 ) -> Iterator[Word]:
-    """Yield the possible words in a state: strings with their quotes, and words without. If the search exceeds
-    `MAX_WORD_STATES`, endlessly many empty ones follow, so that the caller finds too many.
+    """Yield the possible words in a state: strings with their quotes, and words without. Beyond `MAX_WORD_STATES`,
+    empty words follow without an end: the caller, who stops at a maximum, takes the words for too many.
 
     Args:
         automaton: that of the grammar.
@@ -62,21 +62,21 @@ def words_at(
     """
     budget = MAX_WORD_STATES
     quoted = step(state, b'"', before)
-    roots = [(quoted, b'"')] if quoted != REFUSED else []
+    begun = [(quoted, b'"')] if quoted != REFUSED else []  # beginnings of words, each with the state after it
     first = following(state)
     if len(first) <= MAX_BRANCHES:
-        roots += [(step(state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS]
-    while roots:
+        begun += [(step(state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS]
+    while begun:
         if not budget:
             yield from repeat((b"", ""))
-        here, word = roots.pop()
+        after, word = begun.pop()
         budget -= 1
         is_quoted = word.startswith(b'"')
-        if here < 0:
+        if after < 0:  # refused
             continue
-        forced = automaton.forced(here, MAX_FORCED)
+        forced = automaton.forced(after, MAX_FORCED)
         stop = forced.find(b'"') if is_quoted else _word_length(forced)
-        if is_quoted and stop >= 0:
+        if is_quoted and stop >= 0:  # the grammar forces the rest of the word
             word += forced[: stop + 1]
             yield word, word[1:-1].decode("utf-8", "replace")
             continue
@@ -85,11 +85,11 @@ def words_at(
             yield word, word.decode("utf-8", "replace")
             continue
         if forced:
-            here = step(here, forced, before + word)
+            after = step(after, forced, before + word)
             word += forced
-            if here < 0:
+            if after < 0:
                 continue
-        next_bytes = following(here)
+        next_bytes = following(after)
         if len(next_bytes) > MAX_BRANCHES or len(word) > MAX_FORCED:
             continue
         if not is_quoted and (not next_bytes or not WORD_BYTES.issuperset(next_bytes)):
@@ -99,7 +99,7 @@ def words_at(
             if is_quoted and text == b'"':
                 yield word + text, word[1:].decode("utf-8", "replace")
             elif is_quoted or byte in WORD_BYTES:
-                roots.append((step(here, text, before + word), word + text))
+                begun.append((step(after, text, before + word), word + text))
 
 
 def _word_length(text: bytes) -> int:

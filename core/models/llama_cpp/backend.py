@@ -29,7 +29,7 @@ from ..sessions import EngineSession
 from ..stores import family_template, resolve
 from .contexts import LlamaContext, Slot
 from .library import llama_library
-from .vision import Piece, Projector, marked, positions, projector_beside, unread, with_images
+from .vision import Piece, Projector, marked, positions, projector_beside, size_of_begun_piece, with_images
 from .weights import Weights
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class GGUFBackend(SharedPasses):
         )
 
     def _load_projector(self, mmproj: str | None, found: Path | None, gpu_layers: int) -> Projector | None:
-        """Return the projector that the user named (``mmproj``), or one that was found and can be loaded."""
+        """Return the projector that the user named (``mmproj``; empty: none), else the one that was found. If that
+        cannot be loaded, return None, and set `blind`, the reason why the model sees no images."""
         if mmproj and not Path(mmproj).is_file():
             raise ModelError(f"the file {mmproj!r} does not exist", hint="mmproj=PATH of the projector, mmproj*.gguf")
         path = str(found or "") if mmproj is None else str(mmproj)
@@ -165,7 +166,9 @@ class GGUFBackend(SharedPasses):
             ModelError: there is not enough memory, or the model is closed.
         """
         window = self.context_window
-        context = LlamaContext(self._open(), window, window, self._threads, 1, self._projector)
+        context = LlamaContext(
+            self._open(), window, cells=window, threads=self._threads, sequences=1, projector=self._projector
+        )
         return self._session(context, self.new_session)
 
     def can_batch(self) -> bool:
@@ -245,7 +248,7 @@ class GGUFSession(EngineSession):
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
-            ModelError: there are none, one is out of range, the session is closed, or llama.cpp fails.
+            ModelError: no token is given, one is out of range, the session is closed, or llama.cpp fails.
         """
         return extend_rows([(self, token_ids)])[0]
 
@@ -268,7 +271,7 @@ class GGUFSession(EngineSession):
         self._cached = 0
 
     def _can_shorten(self, length: int) -> bool:
-        return not self._weights.is_recurrent and not unread(self._ids, length)
+        return not self._weights.is_recurrent and not size_of_begun_piece(self._ids, length)
 
     def _shorten(self, length: int) -> bool:
         last = self._ids[length - 1]
@@ -344,7 +347,8 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
             if context is not None:  # the next one may need room, for which this one must not be put aside
                 context.pin(slots[-1])
         wanted = [session.checked(ids) for session, ids in rows]
-        ends = [len(ids) - unread(ids, len(ids)) for ids in wanted]  # the rest waits for the whole of its image
+        # The beginning of an image waits for the whole image.
+        ends = [len(ids) - size_of_begun_piece(ids, len(ids)) for ids in wanted]
         try:
             pairs = [
                 (slot, ids[session._cached : end])

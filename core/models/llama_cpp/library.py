@@ -75,8 +75,9 @@ def share_cache(params: Any) -> bool:
         return True
     if not isinstance(params, ContextParams):  # an old llama-cpp-python
         return False
+    # xllamacpp names only the first fields: the flags are found by their default values. A pointer follows them, so the
+    # compiler has aligned these eight bytes: anything else is not the flags.
     flags = bytes(params.rest).find(_FLAGS)
-    # Behind them is a pointer, so that all eight bytes are aligned.
     if flags < 0 or (ContextParams.rest.offset + flags) % 8:
         return False
     params.rest[flags + 5] = 1  # kv_unified is the sixth

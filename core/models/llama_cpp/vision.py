@@ -163,7 +163,8 @@ class Projector:
 
 
 class _Owner:
-    """Owner of the chunks of an image, which are freed with it: when none of its pieces is used."""
+    """Each piece of an image has the same owner: when the last piece is gone, so is the owner, and its finalizer frees
+    the chunks of llama.cpp that the pieces point to."""
 
 
 def _free_projector(weights: Weights, library: Any, pointer: Any) -> None:
@@ -185,9 +186,9 @@ def piece_at(ids: Sequence[int], place: int) -> Piece | None:
     return piece
 
 
-def unread(ids: Sequence[int], length: int) -> int:
-    """Return the number of tokens at the end of the first ``length`` that are the beginning of a piece whose rest is
-    not there."""
+def size_of_begun_piece(ids: Sequence[int], length: int) -> int:
+    """Return how many of the first ``length`` tokens are a piece that has begun and is not complete at their end: 3 if
+    they end with 3 of the 10 tokens of an image; 0 if they end with text or a whole piece."""
     token = ids[length - 1] if length else 0
     if type(token) is not ImageToken:
         return 0
@@ -210,8 +211,9 @@ def marked(
     Args:
         messages: the conversation.
         images: its images.
-        others: what else the prompt has.
+        others: the rest of the prompt (tools, instructions): no mark may be in it.
     """
+    # By `ascii`, the text of nested values is searched at once: each character is an escape there, also in JSON.
     everything = ascii(([(message.text, message.tool_calls, message.name) for message in messages], others))
     unused = (chr(code) for code in _MARKS if ascii(chr(code))[1:-1] not in everything)
     marks = dict(zip(unused, images, strict=False))
@@ -239,8 +241,9 @@ def with_images(encode: Callable[[str], list[int]], images: Mapping[str, list[in
 
 
 def projector_beside(path: Path) -> Path | None:
-    """Return the projector of a model in its folder: a file with ``mmproj`` in its name, which besides has only names
-    of types, or the beginning of the model's name; None: there is none. 16-bit weights are preferred."""
+    """Return the projector of a model, a file with ``mmproj`` in its name in the same folder; None: there is none. The
+    rest of this name is nothing, a type of weights, or the beginning of the model's name: ``mmproj-F16.gguf`` or
+    ``Qwen2-VL-mmproj.gguf`` beside ``Qwen2-VL-2B-Q4_K.gguf``. The longest beginning wins, then 16-bit weights."""
     try:
         found = [file for file in sorted(path.parent.glob("*.gguf")) if "mmproj" in file.name.lower() and file != path]
     except OSError:

@@ -169,7 +169,7 @@ class MlxSession(EngineSession):
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
-            ModelError: there are none, one is out of range, or the session is closed.
+            ModelError: no token is given, one is out of range, or the session is closed.
         """
         import mlx.core as mx
         from mlx_lm.models.cache import make_prompt_cache

@@ -127,6 +127,7 @@ class NumpyBackend(DecoderBackend):
             bos, eos = (_token_id(metadata, token, vocabulary.size) for token in ("bos", "eos"))
             self._bos = bos if metadata.flag("tokenizer.ggml.add_bos_token") else None
             source = metadata.text("tokenizer.chat_template", "")
+            # Such a template shows no calls of earlier turns: they become text.
             self._spells_calls = tool_format is None and "tool_calls" not in source
             names = metadata.texts("tokenizer.ggml.tokens")
             self._template = ChatTemplate.of(
@@ -227,7 +228,8 @@ def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: Deco
     shapes = config.shapes() | biases
 
     def tensor(name: str, name_in_file: str) -> Any:
-        """Return an array of the network; a matrix is transposed, but for the embedding."""
+        """Return the array of a name as the file has it: a matrix, but for the embedding, is the transpose of that of
+        `Network`."""
         expected = shapes[name] if name == "embedding" else shapes[name][::-1]
         if file.shape(name_in_file) != expected:
             raise ModelError(

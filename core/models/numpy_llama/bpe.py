@@ -63,7 +63,8 @@ def split_pieces(text: str) -> Iterable[str]:
 
 @lru_cache(maxsize=len(_PATTERNS))
 def splitter(name: str) -> Splitter:
-    """Return the splitter of a pre-tokenizer; ``name`` is one of `SPLITTERS`."""
+    """Return the function from a text to its pieces; ``name`` is that of a pre-tokenizer, one of `SPLITTERS`. If it is
+    one of `_DIGITS`, each number character is a piece: ``a 12`` -> ``a``, `` ``, ``1``, ``2``."""
     classes = {
         letter: _class_body(find_property(property_name))
         for letter, property_name in (("L", "L"), ("N", "N"), ("S", "White_Space"))
@@ -71,11 +72,11 @@ def splitter(name: str) -> Splitter:
     find = re.compile(_PATTERNS[name].format(**classes)).findall
     if name not in _DIGITS:
         return find
-    apart = re.compile("([{N}])".format(**classes)).split
+    split_at_digits = re.compile("([{N}])".format(**classes)).split
 
     def split(text: str) -> Iterable[str]:
-        for index, part in enumerate(apart(text)):
-            if index % 2:
+        for index, part in enumerate(split_at_digits(text)):
+            if index % 2:  # a digit: `re.split` returns the text of its group between the others
                 yield part
             else:
                 yield from find(part)

@@ -127,21 +127,21 @@ class GGUFFile:
         return self._bytes(length, "a string").decode("utf-8", "replace")
 
     def _value(self, kind: int) -> Any:
-        """Return the next value of a type; an array as a list of strings or a NumPy array."""
+        """Return the next value of a type number; an array as a list (of strings or arrays) or a NumPy array."""
         if kind == _STRING:
             return self._string()
         if kind != _ARRAY:
-            return self._take(self._number(kind))[0]
-        kind, count = self._take("IQ")
+            return self._take(self._struct_code(kind))[0]
+        element_kind, count = self._take("IQ")
         if count > _MAX_COUNT:
             raise ValueError(f"it claims an array of {count} elements")
-        if kind in (_STRING, _ARRAY):
-            return [self._value(kind) for _ in range(count)]
-        code = np.dtype(self._number(kind)).newbyteorder("<")
-        return np.frombuffer(self._bytes(code.itemsize * count, "an array"), code, count)
+        if element_kind in (_STRING, _ARRAY):
+            return [self._value(element_kind) for _ in range(count)]
+        dtype = np.dtype(self._struct_code(element_kind)).newbyteorder("<")
+        return np.frombuffer(self._bytes(dtype.itemsize * count, "an array"), dtype, count)
 
     @staticmethod
-    def _number(kind: int) -> str:
+    def _struct_code(kind: int) -> str:
         if kind not in _NUMBERS:
             raise ValueError(f"it has a value of the unknown type {kind}")
         return _NUMBERS[kind]

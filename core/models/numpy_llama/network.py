@@ -277,7 +277,7 @@ class DecoderSession:
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
-            ModelError: there are none, one is out of range, or the session is closed.
+            ModelError: no token is given, one is out of range, or the session is closed.
         """
         return extend_rows(self._open(), [(self, token_ids)])[0]
 

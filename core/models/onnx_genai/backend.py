@@ -167,7 +167,7 @@ class OnnxSession(EngineSession):
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
-            ModelError: there are none, one is out of range, the session is closed, or onnxruntime-genai fails.
+            ModelError: no token is given, one is out of range, the session is closed, or onnxruntime-genai fails.
         """
         ids = self.checked(token_ids)
         is_long = self._backend.has_long_factors(len(ids))

@@ -285,12 +285,13 @@ class HFBackend(SharedPasses):
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
         model = self._open(self._model)
-        sees = [images_of(ids[session._cached :]) is not None for session, ids in zip(sessions, wanted, strict=True)]
-        if any(sees):  # images are read in passes of their own
-            logits = {number: sessions[number].extend(rows[number][1]) for number in range(len(rows)) if sees[number]}
-            rest = [number for number in range(len(rows)) if not sees[number]]
-            if rest:
-                logits.update(zip(rest, self._extend_rows([rows[number] for number in rest]), strict=True))
+        unread = [ids[session._cached :] for session, ids in zip(sessions, wanted, strict=True)]
+        with_images = {number for number, ids in enumerate(unread) if images_of(ids) is not None}
+        if with_images:  # they are read in passes of their own, and the other rows in a shared one
+            logits = {number: sessions[number].extend(rows[number][1]) for number in with_images}
+            others = [number for number in range(len(rows)) if number not in with_images]
+            if others:
+                logits.update(zip(others, self._extend_rows([rows[number] for number in others]), strict=True))
             return [logits[number] for number in range(len(rows))]
         with self._traits.passing:
             return _pass_packed(model, sessions, wanted)
@@ -313,18 +314,18 @@ class _Traits:
     Attributes:
         sessions: the registry of open sessions.
         size: number of tokens of the vocabulary.
-        shifts: images take fewer positions than tokens (M-RoPE), so that positions are given in each pass.
+        has_image_positions: images take fewer positions than tokens (M-RoPE), so positions are given in each pass.
         packs: sequences can share forward passes.
         reads_trees: a tree of tokens can be evaluated in one pass.
-        reads_on: several tokens can be appended in one pass to a cache of an unknown kind.
+        can_append_many: several tokens can be appended in one pass to a cache of an unknown kind.
         passing: held during each forward pass.
     """
 
     sessions: OpenSessions[Any]
     size: int
-    shifts: bool = False
+    has_image_positions: bool = False
     packs: bool | None = None
-    reads_on: bool | None = None
+    can_append_many: bool | None = None
     reads_trees: bool | None = None
     passing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -343,7 +344,7 @@ class HFSession(EngineSession):
         self._device = device
         self._cache: Any = None
         self._images: PromptImages | None = None  # of the tokens in the cache
-        self._shift = 0  # difference of the position of a token behind images, and its place
+        self._position_shift = 0  # position of a token behind images, less its index in the sequence; not positive
         takes = inspect.signature(model.forward).parameters
         self._cache_argument = cache_argument(model)
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
@@ -357,17 +358,17 @@ class HFSession(EngineSession):
         images = images_of(ids[self._cached :])
         if images is not None:
             return self._extend_images(ids, images)
-        if self._cached and len(ids) - self._cached > 1 and not self._reads_on():
+        if self._cached and len(ids) - self._cached > 1 and not self._can_append_many():
             before = len(self._ids)
-            try:
+            try:  # one pass for each token
                 return [self.extend([token_id]) for token_id in ids[self._cached :]][-1]
             except BaseException:
                 self.crop(before)
                 raise
         arguments: dict[str, Any] = dict(self._options)
-        if self._traits.shifts:
-            places = torch.arange(self._cached, len(ids), device=self._device)
-            arguments["position_ids"] = (places + self._shift)[None]
+        if self._traits.has_image_positions:
+            indices = torch.arange(self._cached, len(ids), device=self._device)
+            arguments["position_ids"] = (indices + self._position_shift)[None]
         return self._forward(ids, arguments)
 
     def _forward(self, ids: list[int], arguments: dict[str, Any]) -> npt.NDArray[np.float32]:
@@ -384,8 +385,8 @@ class HFSession(EngineSession):
                     self._cached = 0 if self._cache is None else len(ids)
                 else:
                     output = self._model(input_ids=new, use_cache=False, **arguments)
-                if self._images is not None and self._traits.shifts and "position_ids" not in arguments:
-                    self._shift = int(self._model.model.rope_deltas.flatten()[0])
+                if self._images is not None and self._traits.has_image_positions and "position_ids" not in arguments:
+                    self._position_shift = int(self._model.model.rope_deltas.flatten()[0])
         except BaseException:  # some layers may have read the tokens, others not
             self.forget()
             raise
@@ -425,7 +426,7 @@ class HFSession(EngineSession):
             with self._traits.passing, torch.inference_mode():
                 output = self._model(
                     input_ids=torch.tensor([list(token_ids)], dtype=torch.long, device=self._device),
-                    position_ids=torch.from_numpy(tree.depths + length + self._shift)[None].to(self._device),
+                    position_ids=torch.from_numpy(tree.depths + length + self._position_shift)[None].to(self._device),
                     attention_mask=mask,
                     use_cache=True,
                     **{str(self._cache_argument): self._cache},
@@ -441,11 +442,11 @@ class HFSession(EngineSession):
         """Return True if this model supports the mask and positions of a tree; the first call tests it on a few
         tokens."""
         if self._traits.reads_trees is None:
-            trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
+            trial = _Traits(OpenSessions(), self._traits.size, can_append_many=True)
             try:
                 tree, branch, other = (HFSession(self._model, self._device, self._window, trial) for _ in range(3))
                 tree.extend([1, 2, 3])
-                logits = tree._branches([4, 5, 6, 7], [-1, 0, -1, 2])
+                logits = tree._branches([4, 5, 6, 7], [-1, 0, -1, 2])  # 4 5 and 6 7, after the sequence
                 self._traits.reads_trees = (
                     nearly_equal(logits[1], branch.extend([1, 2, 3, 4, 5]))
                     and nearly_equal(logits[3], other.extend([1, 2, 3, 6, 7]))
@@ -455,28 +456,28 @@ class HFSession(EngineSession):
                 self._traits.reads_trees = False
         return self._traits.reads_trees
 
-    def _reads_on(self) -> bool:
+    def _can_append_many(self) -> bool:
         """Return True if several tokens can be appended to the cache in one pass.
 
         Some recurrent layers of transformers silently reset their state in each pass of several tokens.
         """
         if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in self._layers()):
             return True
-        if self._traits.reads_on is None:
-            trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
+        if self._traits.can_append_many is None:
+            trial = _Traits(OpenSessions(), self._traits.size, can_append_many=True)
             whole, pieces = (HFSession(self._model, self._device, self._window, trial) for _ in range(2))
             pieces.extend([1, 2, 3])
-            self._traits.reads_on = nearly_equal(pieces.extend([4, 5, 6]), whole.extend([1, 2, 3, 4, 5, 6]))
-        return self._traits.reads_on
+            self._traits.can_append_many = nearly_equal(pieces.extend([4, 5, 6]), whole.extend([1, 2, 3, 4, 5, 6]))
+        return self._traits.can_append_many
 
     def forget(self) -> None:
         """Drop the cache; the next `extend` reads the sequence again."""
-        self._cache, self._cached, self._images, self._shift = None, 0, None, 0
+        self._cache, self._cached, self._images, self._position_shift = None, 0, None, 0
 
     def _shorten(self, length: int) -> bool:
         self._cache.crop(length - self._cached)  # negative: the number to remove
         if self._images is not None and images_of(self._ids[:length]) is None:
-            self._images, self._shift = None, 0
+            self._images, self._position_shift = None, 0
         return True
 
     def _can_shorten(self, length: int) -> bool:
@@ -509,7 +510,7 @@ class HFSession(EngineSession):
         """Return an independent session with the first ``length`` tokens."""
         twin = HFSession(self._model, self._device, self._window, self._traits)
         twin._ids = list(self._ids)
-        twin._cached, twin._images, twin._shift = self._cached, self._images, self._shift
+        twin._cached, twin._images, twin._position_shift = self._cached, self._images, self._position_shift
         twin._cache = copy.copy(self._cache)
         twin._cache.layers = [copy.copy(layer) for layer in self._cache.layers]
         twin.crop(length)
@@ -534,7 +535,7 @@ def _pass_packed(
             if session._cache is None:
                 session._cache = new_cache(model)
         rows = [
-            (session._cache, ids[session._cached :], session._shift)
+            (session._cache, ids[session._cached :], session._position_shift)
             for session, ids in zip(sessions, wanted, strict=True)
         ]
         logits = packed_forward(model, rows)

@@ -40,7 +40,7 @@ _CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
 def cache_argument(model: Any) -> str | None:
     """Return the name of the cache in the arguments and results of a model's forward pass; None if there is none.
 
-    Also None for a model without attention (Mamba), whose cache is a recurrent state.
+    Also None for a model without attention (Mamba): its recurrent state is named ``cache`` too.
     """
     takes = inspect.signature(model.forward).parameters
     found = next((name for name in _CACHES if name in takes), None)

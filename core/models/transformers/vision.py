@@ -118,14 +118,14 @@ class Vision:
         mark = next(mark for mark in map(chr, _MARKS) if mark not in everything)
         spelled = self._spelled_names(template, vocabulary)
         more["tools"] = _broken(more["tools"], spelled, mark)
-        made = self._processor.apply_chat_template(
+        inputs = self._processor.apply_chat_template(
             [_with_pictures(turn, pictures) for turn in _broken(turns, spelled, mark)],
             tokenize=True,
             return_dict=True,
             return_tensors="pt",
             **more,
         )
-        return self._with_placeholders(_without(mark, made, vocabulary), images)
+        return self._with_placeholders(_without(mark, inputs, vocabulary), images)
 
     def _spelled_names(self, template: str, vocabulary: Vocabulary) -> re.Pattern[str]:
         """Return a pattern of the first character of each name of a control token, and of each added token that the
@@ -135,15 +135,15 @@ class Vision:
         names.update(vocabulary.special, tokenizer.all_special_tokens)
         return re.compile(f"(?=(?:{'|'.join(map(re.escape, names))}))(.)", re.DOTALL)
 
-    def _with_placeholders(self, made: Mapping[str, Any], images: Sequence[OpenedImage]) -> list[int]:
-        """Return the ids in the result of a processor, in which placeholders have the images."""
-        ids = made["input_ids"][0].tolist()
+    def _with_placeholders(self, inputs: Mapping[str, Any], images: Sequence[OpenedImage]) -> list[int]:
+        """Return the token ids in the result of a processor; each placeholder is an `ImageToken` with the images."""
+        ids = inputs["input_ids"][0].tolist()
         count = ids.count(self._placeholder)
         if not count:
             raise ModelError("the model's chat template leaves out images", hint="send text")
         digest = b"".join(image.digest for image in images)
-        inputs = {name: tensor for name, tensor in made.items() if name in self._takes and name not in _READ}
-        prompt_images = PromptImages(inputs, len(ids), count)
+        image_inputs = {name: tensor for name, tensor in inputs.items() if name in self._takes and name not in _READ}
+        prompt_images = PromptImages(image_inputs, len(ids), count)
         places = iter(range(count))
         return [
             ImageToken(token_id, prompt_images, digest, next(places)) if token_id == self._placeholder else token_id
@@ -181,28 +181,30 @@ def _broken(value: Any, names: re.Pattern[str], mark: str) -> Any:
     return [_broken(item, names, mark) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _without(mark: str, made: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the result of a processor without the tokens of a mark.
+def _without(mark: str, inputs: Mapping[str, Any], vocabulary: Vocabulary) -> dict[str, Any]:
+    """Return the result of a processor (tensors by name) without the tokens of a mark, a character that `_broken` put
+    into texts: the columns of these tokens are left out of each tensor that has a column for each token.
 
     Raises:
         ModelError: a token has a part of the mark and of the text beside it.
     """
-    ids = made["input_ids"][0].tolist()
+    ids = inputs["input_ids"][0].tolist()
     texts = [vocabulary.tokens[token_id] or b"\xff" for token_id in ids]  # a byte that is in no text
     ends = list(accumulate(map(len, texts)))
     spans = [found.span() for found in re.finditer(re.escape(mark.encode()), b"".join(texts))]
     if not spans:
-        return dict(made)
-    token_at = {end - len(text): place for place, (end, text) in enumerate(zip(ends, texts, strict=True))}
-    token_after = {end: place + 1 for place, end in enumerate(ends)}
+        return dict(inputs)
+    # By byte position: the index of the token that begins there, and the index after the token that ends there.
+    token_at = {end - len(text): index for index, (end, text) in enumerate(zip(ends, texts, strict=True))}
+    token_after = {end: index + 1 for index, end in enumerate(ends)}
     left_out: set[int] = set()
     for start, end in spans:
         if start not in token_at or end not in token_after:
             raise ModelError("a text has the name of a control token in it", hint="leave it out beside images")
         left_out.update(range(token_at[start], token_after[end]))
-    kept = [place for place in range(len(ids)) if place not in left_out]
-    size = (1, len(ids))
-    return {name: tensor[:, kept] if tuple(tensor.shape) == size else tensor for name, tensor in made.items()}
+    kept = [index for index in range(len(ids)) if index not in left_out]
+    one_row = (1, len(ids))
+    return {name: tensor[:, kept] if tuple(tensor.shape) == one_row else tensor for name, tensor in inputs.items()}
 
 
 def _with_pictures(turn: Mapping[str, Any], pictures: Mapping[int, Any]) -> dict[str, Any]:

@@ -54,6 +54,19 @@ def test_what_a_schema_says_is_shown() -> None:
     assert set(members) in [set(value) for value in shown]
 
 
+def test_places_are_json_pointers() -> None:
+    """The name of a member is escaped in the place of an example, as in RFC 6901."""
+    schema = {
+        "type": "object",
+        "properties": {"a/b": {"enum": [1, 2]}},
+        "required": ["a/b"],
+        "additionalProperties": False,
+    }
+    grammar = Grammar.from_json_schema(schema)
+    assert "/a~1b is 2" in {each.shows for each in grammar.examples(5)}
+    assert any(each.shows.startswith("/a~1b is of another type") for each in grammar.counterexamples(50))
+
+
 def test_what_is_just_outside_is_shown() -> None:
     """Bounds passed by one, a missing and an unknown member, a wrong case and other types are refused."""
     outside = values(Grammar.from_json_schema(WEATHER).counterexamples(500))
