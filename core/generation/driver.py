@@ -123,7 +123,7 @@ def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -
 def look_ahead(session: Session, forward: Forward) -> Logits:
     """Return the logits after each token of a tree, in one forward pass if the session supports it, else in several.
 
-    The sequence does not change. The tokens of ``forward`` are in depth-first order.
+    The sequence does not change. The tokens of ``forward`` are in depth-first order; its ``passes`` are set.
     """
     parents = forward.parents or ()
     read = getattr(session, "branches", None)

@@ -111,7 +111,7 @@ class ExactChoice:
         denied = 0
         while possible.any():
             index = self._sampler.choose_among(np.where(possible, totals, -np.inf))
-            end = None
+            end = None  # of a word that is a prefix of another one, the end is chosen too
             if ends[index]:
                 end = list(ends[index])[self._sampler.choose_among(np.array(list(ends[index].values())))]
             if pending.add_word(matcher, place.words[index].text, end, fits):

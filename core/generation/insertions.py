@@ -90,8 +90,8 @@ class NamesRead:
         self._ahead = max(self._ahead, len(certain))
 
     def rest_after_name(self, certain: bytes) -> int:
-        """Read a text that is certain if it has at most one name; return the number of bytes after the end of the name
-        (0: there is none, or it ends the text), which are not read."""
+        """Read a text up to the end of the first name that becomes complete in it; return the number of bytes after
+        that, which are not read: 3 for ``get_weather", "``. 0: no name is complete, or it ends the text."""
         for index in range(self._ahead, len(certain)):
             self._read(certain[index : index + 1])
             self._ahead = index + 1

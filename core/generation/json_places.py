@@ -97,8 +97,8 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
         return ()
     if offset <= 0:
         return ("",)
-    innermost, forced = unfinished_pointers(text, offset)
-    return tuple(dict.fromkeys(([] if innermost is None else [innermost]) + list(forced)))
+    innermost, later = unfinished_pointers(text, offset)
+    return tuple(dict.fromkeys(([] if innermost is None else [innermost]) + list(later)))
 
 
 def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, ...]]:
@@ -108,16 +108,16 @@ def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, 
         The innermost value that is incomplete there, if any; and each value that begins there or later (not its parts).
     """
     innermost: str | None = None
-    forced: list[str] = []
+    later: list[str] = []
     for value in values_of(text):
         is_number = text[value.start] in "-0123456789"
         end = value.end if value.end >= 0 else len(text)
         if value.start >= offset:
             if value.parent is None or value.parent.start < offset:
-                forced.append(value.pointer)
-        elif end > offset or (is_number and end == offset < len(text)):  # it could continue
+                later.append(value.pointer)
+        elif end > offset or (is_number and end == offset < len(text)):  # the number could continue
             innermost = value.pointer
-    return innermost, tuple(forced)
+    return innermost, tuple(later)
 
 
 def complete_pointers(text: str, since: int = 0) -> list[str]:

@@ -212,7 +212,7 @@ class Decoding:
             text: the text without reasoning.
             budget: maximum number of tokens.
         """
-        text_after = self._switch(text)  # the one after reasoning
+        text_after = self._switch(text)  # `matcher` was that of the text after reasoning
         least_after, _ = Budget(text_after).needed()
         thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
         may_think, may_write = thought_budget.fits(budget - least_after), True
@@ -313,7 +313,7 @@ class Decoding:
                 return
             turn = yield from self._settle_pending(budget)
             if turn is Turn.PASS:
-                budget = self._insert(budget)
+                budget = self._insert_description(budget)
                 turn = yield from self._choose_word(budget)
             if turn is Turn.PASS:
                 turn = self._close_loop(guard, budget)
@@ -342,8 +342,9 @@ class Decoding:
         yield from self._record.appended(ids)
         return Turn.AGAIN if ids else Turn.PASS
 
-    def _insert(self, budget: int) -> int:
-        """Replace the prompt if the certain text completes a name that it does not describe; return the budget.
+    def _insert_description(self, budget: int) -> int:
+        """If the certain text completes the name of a tool that the prompt does not describe, replace the prompt by one
+        that does; return the budget, which is less if the context window leaves less.
 
         Raises:
             ContextOverflowError: the shortest valid output does not fit in the context window after that.
@@ -375,7 +376,7 @@ class Decoding:
         if self._record.is_reasoning or not self.params.exact_choice:
             return Turn.PASS
         denied = yield from self._words.choose(
-            self.matcher, self._record.emitted - self._pending.emitted, lambda: self._fits(self._remaining(budget))
+            self.matcher, self._record.pending_start, lambda: self._fits(self._remaining(budget))
         )
         if denied is None:
             return Turn.PASS
@@ -393,7 +394,7 @@ class Decoding:
         if loop is None:
             return Turn.PASS
         fits = lambda: self._fits(self._remaining(budget))  # noqa: E731
-        if not loop.in_text and not close_value(self.matcher, self._pending, loop.in_string, fits):
+        if not loop.may_end and not close_value(self.matcher, self._pending, loop.is_free, fits):
             return Turn.PASS
         if self.params.on_budget == "error":
             raise BudgetError(
@@ -403,7 +404,7 @@ class Decoding:
         self.repeated = self.repeated or loop.shown
         if self.closed_at is None:
             self.closed_at = self._record.emitted
-        if not loop.in_text:
+        if not loop.may_end:
             return Turn.AGAIN
         self.reason = "length"
         return Turn.END
@@ -452,13 +453,15 @@ class Decoding:
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
         """Write a token in place of a choice that does not fit: another choice that does, or the next token of the
-        shortest completion (all its tokens, if just enough are left). A choice with the text of the completion's next
-        token is not counted as denied."""
+        shortest completion (all its tokens, if just enough are left).
+
+        A choice with the text of the completion's next token is not denied: only its tokenization is another one.
+        """
         path = self._budget.completion(self.token_ids, self._pending.text)
         if not path:  # the text is complete
             self.reason = "length"
             return Turn.END
-        writes_all = False
+        writes_all = False  # without asking the model
         if not self._same_text(token_id, path[0]):
             self._deny()
             writes_all = len(path) >= remaining

@@ -289,11 +289,11 @@ class Output:
         denied = self._is_denied or self._bars_all or self.decoding.reason == "length"
         if not denied or not events or not isinstance(last := events[-1], TextDelta):
             return events
-        size = _begun(last.text, self._barred, surely=not self._is_denied)
+        size = _begun(last.text, self._barred, only_long=not self._is_denied)
         # If the answer has nothing else, a short beginning of a long marker counts as well.
-        alone = "" if self._has_content else last.text.lstrip()
-        if len(alone) >= LEAST_MARKER and any(marker.startswith(alone) for marker in self._barred):
-            size = len(alone)
+        whole_answer = "" if self._has_content else last.text.lstrip()
+        if len(whole_answer) >= LEAST_MARKER and any(marker.startswith(whole_answer) for marker in self._barred):
+            size = len(whole_answer)
         if not size:
             return events
         self._is_denied = True
@@ -415,11 +415,11 @@ class Output:
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
 
 
-def _begun(text: str, markers: Sequence[str], *, surely: bool = False) -> int:
-    """Return the number of characters at the end of a text that begin one of some markers. ``surely``: less than
-    `LEAST_MARKER` characters, and less than half of a marker, do not count."""
+def _begun(text: str, markers: Sequence[str], *, only_long: bool = False) -> int:
+    """Return the number of characters at the end of a text that begin one of some markers: ``a <to``, ``<tool>`` -> 3.
+    ``only_long``: less than `LEAST_MARKER` characters, and less than half of a marker, do not count."""
     sizes = [begun_marker(text, marker) for marker in markers]
-    least = (max(LEAST_MARKER, len(marker) // 2 + 1) if surely else 1 for marker in markers)
+    least = (max(LEAST_MARKER, len(marker) // 2 + 1) if only_long else 1 for marker in markers)
     return max((size for size, fewest in zip(sizes, least, strict=True) if size >= fewest), default=0)
 
 

@@ -162,8 +162,8 @@ class PendingText:
         """Add forced text; return the tokens that certainly begin it, for the caller to append.
 
         The model has not read the last token yet, so if the tokenizer would join that with the forced text, it is
-        replaced at no cost. Nothing changes if the tokenizer cannot write the forced text exactly, or if it does not
-        fit.
+        replaced at no cost. If the tokenizer cannot write the forced text exactly, or if it does not fit, it is not
+        added; text that was pending before is then written in any tokens (`spellings`).
 
         Args:
             matcher: after the text.
@@ -195,7 +195,8 @@ class PendingText:
             matcher: after the text.
             count: number of last tokens, not read by the model, that are retokenized with the text; those that change
                 are taken back.
-            fits: returns True if the output can be completed after a number of additional tokens.
+            fits: returns True if the output can be completed with this many tokens more than are left (negative:
+                fewer).
 
         Returns:
             The tokens, for the caller to append. None, without changes, if the tokenizer cannot write this text
@@ -210,7 +211,8 @@ class PendingText:
         unchanged = common_prefix(settled.ids, last)
         old, new = last[unchanged:], settled.ids[unchanged:]
         self.text = (decode(old) + text)[len(decode(new)) :]
-        if not fits((len(old) if self._sequence.token_ids else 0) - len(new)):
+        taken_back = len(old) if self._sequence.token_ids else 0  # tokens of the prompt are not in the budget
+        if not fits(taken_back - len(new)):
             self.text = text
             return None
         for token_id in reversed(old):

@@ -159,9 +159,9 @@ class Planner:
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop), params=params)
 
     def require_possible(self, params: GenerateParams, tool_format: Any) -> None:
-        """Check that there is an answer at all, for who does not bind its grammar.
+        """Check that there is an answer at all, for a model on a server, whose answers are validated.
 
-        What this engine cannot enforce, or only not within its limits, a server may; the answer is validated then.
+        The server may enforce what this engine cannot, or cannot within its limits: this is no error.
 
         Raises:
             UnsatisfiableSchemaError: no call or no text can be valid; names the place.

@@ -33,14 +33,14 @@ class Loop:
     Attributes:
         unit: the repeated bytes.
         size: minimum number of bytes of the repetitions.
-        in_text: the output may end here.
-        in_string: nearly any byte may come next: the loop is in a string or in free text, not between items.
+        may_end: the output may end here.
+        is_free: nearly any byte may come next: the loop is in a string or free text, and not among the items of a list.
     """
 
     unit: bytes
     size: int
-    in_text: bool
-    in_string: bool
+    may_end: bool
+    is_free: bool
 
     @property
     def shown(self) -> str:
@@ -72,17 +72,18 @@ class LoopGuard:
         """
         if not self._bound or len(token_ids) < self._next_check:
             return None
-        in_string, in_text = len(matcher.next_bytes()) > MAX_BRANCHES, matcher.is_accepting
-        if in_text and not in_string:  # complete, and not free text: the model may end it
+        is_free, may_end = len(matcher.next_bytes()) > MAX_BRANCHES, matcher.is_accepting
+        if may_end and not is_free:  # a complete answer, which the model may end
             return None
-        size = max(self._bound, LEAST_LIST) if self._is_default and not in_string else self._bound
+        size = max(self._bound, LEAST_LIST) if self._is_default and not is_free else self._bound
         unit = repeated_unit(self._vocabulary, token_ids, size)
         # In a list, the position may be inside an escape: check after the next token.
-        self._next_check = len(token_ids) + (EVERY if in_string or not unit else 1)
+        self._next_check = len(token_ids) + (EVERY if is_free or not unit else 1)
         # With a quote in the unit, whole strings are repeated: the loop is closed between them, as one of a list.
-        if not unit or (in_string and not in_text and b'"' in unit):
+        in_string = is_free and not may_end
+        if not unit or (in_string and b'"' in unit):
             return None
-        return Loop(unit, size, in_text, in_string)
+        return Loop(unit, size, may_end, is_free)
 
 
 def bound_of(wanted: int | None, budget: int) -> int:
@@ -95,13 +96,13 @@ def bound_of(wanted: int | None, budget: int) -> int:
     return max(LEAST_BYTES, budget) if wanted is None else wanted
 
 
-def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: Callable[[], bool]) -> bool:
+def close_value(matcher: Matcher, pending: PendingText, is_free: bool, fits: Callable[[], bool]) -> bool:
     """Add the end of the current string, or of the list of the current item, to the pending text.
 
     Args:
         matcher: after the output, with no text pending.
         pending: the pending text, which is empty.
-        in_string: True: end a string; False: end a list.
+        is_free: True: end a string; False: end a list.
         fits: returns True if the output can still be completed.
 
     Returns:
@@ -111,7 +112,7 @@ def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: C
     completion = matcher.shortest_completion()
     # The end is the shortest beginning of the completion after which the text is not free (for a list: up to a "]").
     for size in range(1, min(len(completion), MAX_UNIT) + 1):
-        if not in_string and completion[size - 1 : size] != b"]":
+        if not is_free and completion[size - 1 : size] != b"]":
             continue
         pending.add(matcher, completion[:size])
         if len(matcher.next_bytes()) <= MAX_BRANCHES and fits():

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -71,6 +71,13 @@ class Settled:
     among: npt.NDArray[np.intp] | None
 
 
+class _Spelled(NamedTuple):
+    """The tokens of a text, and of the context with which it was tokenized: the end of the text before it."""
+
+    context: tuple[int, ...]
+    text: tuple[int, ...]
+
+
 class Speller:
     """The tokenizer of a backend, for tokenizations that do not depend on the following text. Thread-safe.
 
@@ -95,7 +102,7 @@ class Speller:
     def after(self, before: Sequence[int], data: bytes) -> tuple[int, ...] | None:
         """Return the tokenizer's tokens of ``data`` after text tokens; None if it cannot write it exactly."""
         spelled = self._after(before, data)
-        return None if spelled is None else spelled[1]
+        return None if spelled is None else spelled.text
 
     def settle(self, before: Sequence[int], data: bytes, matcher: Matcher, ahead: bytes = b"") -> Settled | None:
         """Return the tokens with which the tokenizer begins ``data`` for every continuation.
@@ -118,8 +125,8 @@ class Speller:
         spelled = self._after(before, data)
         if spelled is None:
             return None
-        written, ids = spelled
-        whole = (*written, *ids)
+        ids = spelled.text
+        whole = (*spelled.context, *ids)
         # The tested end: long enough, and a text that the tokenizer reads alone as it does here.
         size = max(min(len(whole), _EDGE_TOKENS), 1)
         while size < len(whole) and (
@@ -131,9 +138,9 @@ class Speller:
         uncertain = size - count
         return Settled(list(ids[: len(ids) - uncertain]), next_tokens if uncertain else None)
 
-    def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Return the tokenizer's own tokens of the end of ``before``, which it reads together with a text, and those of
-        the text; None if it cannot write the text exactly.
+    def _after(self, before: Sequence[int], data: bytes) -> _Spelled | None:
+        """Return the tokenizer's own tokens of a text after the end of ``before``; None if it cannot write the text
+        exactly.
 
         The longest context is tried first; if its last `_AGREEING` tokens are not those of ``before``, then one token,
         then none.
@@ -148,7 +155,7 @@ class Speller:
             # The number of tokens of the context, if one ends exactly there.
             count = ends.index(len(head)) + 1 if len(head) in ends else 0
             if ids and (count or not head) and ids[max(0, count - _AGREEING) : count] == fixed[-_AGREEING:]:
-                return ids[:count], ids[count:]
+                return _Spelled(ids[:count], ids[count:])
         return None
 
     def _edge(
@@ -266,12 +273,9 @@ class _Following:
         return mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
-        """Return the tokens that are allowed before ``tail``, the end of the text, as flags; None if they are unknown.
-
-        They are unknown if the last step of the matcher did not write all of ``tail``, and if readings of the text were
-        dropped: a token that continues after ``tail`` may need a dropped reading, and the matcher, which is after
-        ``tail``, would refuse it.
-        """
+        """Return the tokens that are allowed before ``tail``, the end of the text, as flags; None if they are unknown:
+        the last step of the matcher did not write all of ``tail``, or readings of the text were dropped."""
+        # The matcher, which is after `tail`, may lack a reading that a token from before `tail` needs.
         if not self._ahead.endswith(tail) or self.matcher.has_dropped:
             return None
         matcher = self.matcher.fork()

@@ -207,7 +207,8 @@ def _greatest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.boo
 
 
 def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.bool_]:
-    """Return the positions of top-p: the fewest of greatest weight that have at least ``share`` of the total.
+    """Return the positions of top-p, as flags: the fewest of greatest weight that have at least ``share`` of the total.
+    ``scaled`` has the logits over the temperature, and ``weights`` their exponentials (0: left out by top-k).
 
     In descending order, a position is kept if the sum of the weights before it is less than the share. To find the last
     kept position without sorting, the range of weights that contains it is divided into a histogram, again and again,

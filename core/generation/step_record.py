@@ -67,6 +67,11 @@ class StepRecord:
             self.logprobs = LogProbs.of_logits(logits, allowed)
         return None if self.tracer is None else self.tracer.observe(logits, allowed, matcher, self.pending.text)
 
+    @property
+    def pending_start(self) -> int:
+        """Where the pending text begins in the output, in bytes: before what was emitted of it."""
+        return self.emitted - self.pending.emitted
+
     def append(
         self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None
     ) -> TokenWritten:
@@ -85,7 +90,7 @@ class StepRecord:
             choices, how, forced = word.count, "sampled", False
             self.logprobs = LogProbs(np.array([token_id]), np.array([word.logprob]))
             seen = replace(seen or Observation(choices), kept=word.mass)
-        elif seen is not None and self.emitted - self.pending.emitted < self.words.end:
+        elif seen is not None and self.pending_start < self.words.end:
             seen = replace(seen, kept=None)  # a token inside the word: the probability of the word includes it
         if self.tracer is not None:
             healed = sum(size_of(self.vocabulary, token) for token in self.pending.removed)

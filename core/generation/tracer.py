@@ -99,10 +99,10 @@ class Tracer:
 
     def __post_init__(self) -> None:
         self._records: list[_Record] = []
-        self._taken: _Record | None = None  # a chosen token that was taken back, until it is replaced
+        self._taken_back: _Record | None = None  # a chosen token that was taken back, until it is replaced
         self._engine_seconds = 0.0
         self._resumed = time.perf_counter()
-        self._recorded = (0.0, 0.0)  # model and engine seconds that are already in records
+        self._recorded_seconds = (0.0, 0.0)  # of the model, and of the engine: those that are already in records
         self._prompt_bytes = 0  # bytes at the beginning of the tokens that belong to the prompt
         self._texts: list[tuple[int, int]] = []  # start and end of steps of free text
 
@@ -173,16 +173,17 @@ class Tracer:
         data = self.vocabulary.tokens[token_id]
         control = self._name(token_id) if data is None else ""
         engine = self._engine_seconds + time.perf_counter() - self._resumed
-        model_seconds, engine_seconds = self.model_seconds - self._recorded[0], engine - self._recorded[1]
-        self._recorded = (self.model_seconds, engine)
-        taken, self._taken = self._taken, None
-        if taken is not None:  # the model made its choice there: the facts are those of that position
-            first, kept = taken.token, taken.kept
+        model_before, engine_before = self._recorded_seconds
+        model_seconds, engine_seconds = self.model_seconds - model_before, engine - engine_before
+        self._recorded_seconds = (self.model_seconds, engine)
+        taken_back, self._taken_back = self._taken_back, None
+        if taken_back is not None:  # the model made its choice there: the facts are those of that position
+            first, kept = taken_back.token, taken_back.kept
             token = replace(
                 first,
                 token_id=token_id,
                 control=control,
-                instead_of=first.instead_of or taken.chosen,
+                instead_of=first.instead_of or taken_back.chosen,
                 model_seconds=first.model_seconds + model_seconds,
                 engine_seconds=first.engine_seconds + engine_seconds,
             )
@@ -208,7 +209,7 @@ class Tracer:
 
     def take_back(self) -> None:
         """Remove the last token, which the tokenizer joins with the following text."""
-        self._taken = self._records.pop()
+        self._taken_back = self._records.pop()
 
     def reasoned(self) -> None:
         """Record that all tokens so far are reasoning."""
@@ -256,15 +257,15 @@ class Tracer:
     def masses(self, raw: str, calls: Sequence[CallPlaces], json_at: int) -> tuple[ValueMass, ...]:
         """Return for each value the share of the probability that the grammar allows, in the order of their beginnings;
         arguments as for `trace`."""
-        sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
+        masses: dict[tuple[Any, Any, Any, Any], list[float]] = {}  # by place: the log-probabilities of its choices
         tokens = self._located(_Finder(raw, self._texts, calls, {}, json_at))
         for record, token in zip(self._records, tokens, strict=True):
             if record.kept is not None:
                 part = token.role if token.pointer is None else "value"
-                sums.setdefault((part, token.pointer, token.tool, token.call), []).append(record.kept)
+                masses.setdefault((part, token.pointer, token.tool, token.call), []).append(record.kept)
         return tuple(
             ValueMass(part, pointer, tool, call, len(kept), math.fsum(kept), math.exp(min(kept)))
-            for (part, pointer, tool, call), kept in sums.items()
+            for (part, pointer, tool, call), kept in masses.items()
         )
 
     def _located(self, finder: _Finder) -> list[TracedToken]:

@@ -98,10 +98,10 @@ class _Writer:
             return [kind, rest[0].decode("utf-8", "surrogateescape")]
         if kind == "schema":
             return [kind, *_schema(grammar, rest[0])]
-        if kind in ("ebnf", "gbnf"):
-            return [kind, rest[1], rest[0].root, _tokens(rest[0].key[3])]
-        if kind == "lark":
-            return [kind, *rest[1:], _tokens(rest[0].key[3])]
+        if kind in ("ebnf", "gbnf", "lark"):
+            rules, *arguments = rest
+            _, _, root, named, *_ = rules.key
+            return [kind, *arguments, *([] if kind == "lark" else [root]), _tokens(named)]
         if kind == "builtin":
             return [kind, *rest[0].key]
         if kind == "structural_tag":
@@ -164,7 +164,9 @@ def _tokens(named: Any) -> list[list[str]]:
 
 
 def _token_reader(written: list[list[str]]) -> Callable[[int | str], Control | Literal]:
-    """Return a function that gives these expressions one after the other."""
+    """Return the function by which a parser of grammars reads the tokens that a text names. Here it returns the
+    expressions of `_tokens` in order, whatever the name: no vocabulary is needed, and the parser asks in their order.
+    """
     left: Iterator[list[str]] = iter(written)
 
     def expression(token: int | str) -> Control | Literal:

@@ -126,8 +126,8 @@ def counterexamples_of(grammar: Any, count: int, seed: int) -> list[Example]:
 def _covering(
     grammar: Any, count: int, draw: random.Random, cover: bool = True
 ) -> tuple[dict[str, Example], list[Goal]]:
-    """Return examples that show different things, by their texts, and all that can be shown; nothing of both without
-    ``cover``."""
+    """Return at most ``count`` examples that show different things, by their texts, and all goals of the schema. Both
+    are empty without ``cover``."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise GrammarError(f"the number of examples is {count!r}", hint="give an integer of 0 or more")
     grammar.check()
@@ -139,6 +139,7 @@ def _covering(
     text = _shortest(grammar) if count else None
     if text is not None:
         found[text] = Example(text, "the shortest")
+    # In their order if there may be an example of each; else in a random order.
     for where, words, goal in goals if count > len(goals) else draw.sample(goals, len(goals)):
         if compiled is None or len(found) >= count:
             break
@@ -343,17 +344,18 @@ def _narrower(grammar: Any, compiled: CompiledSchema, goal: Any) -> Any:
     return narrower
 
 
-def _shortest(grammar: Any, also: Any = None) -> str | None:
-    """Return the shortest text of a grammar; None if there is none, or if another grammar does not have it."""
+def _shortest(grammar: Any, whole: Any = None) -> str | None:
+    """Return the shortest text of a grammar. Given the ``whole`` grammar of which it is a part: None if the part is
+    None, has no text, or its shortest text is none of the whole (with a forbidden spelling, for example)."""
     if grammar is None:
         return None
     try:
         text = grammar.bind(single_bytes()).matcher().shortest_completion().decode("utf-8", "replace")
     except (ToolGrammarError, RecursionError):
-        if also is None:
+        if whole is None:
             raise
         return None
-    return text if also is None or also.matches(text) else None
+    return text if whole is None or whole.matches(text) else None
 
 
 def _outside(grammar: Any) -> Callable[[str], bool]:

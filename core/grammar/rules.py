@@ -51,8 +51,8 @@ def _parts(grammar: Any) -> list[Any]:
 
 
 def reached_from(grammar: Any) -> tuple[list[Any], dict[Rule, Any]]:
-    """Return a grammar and its parts, rules followed, in a fixed order; and the body of each rule: rules with the same
-    definition have one in common. Parts without rules are not taken apart.
+    """Return a grammar with all its parts, those in rules included, in a fixed order; and the body of each rule. Rules
+    with the same definition share a body. Parts without rules are not taken apart.
 
     Raises:
         GrammarError: a rule is not defined.

@@ -36,10 +36,14 @@ for _table, _bytes, _weight in (
 _END = 8.0
 
 
+#: The token that ends a text in `single_bytes`.
+_END_OF_TEXT = 256
+
+
 @cache
 def single_bytes() -> Vocabulary:
-    """Return the vocabulary whose token ``b`` is the byte ``b``; token 256 ends a text."""
-    return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+    """Return the vocabulary whose token ``b`` is the byte ``b``; and one that ends a text."""
+    return Vocabulary([*(bytes((byte,)) for byte in range(_END_OF_TEXT)), None], eos=[_END_OF_TEXT])
 
 
 def random_text(grammar: Any, source: random.Random, length: int | None = None) -> str:
@@ -66,7 +70,7 @@ def random_text(grammar: Any, source: random.Random, length: int | None = None) 
             written += matcher.shortest_completion()
             break
         byte = _choice(matcher, source)
-        if byte == 256:
+        if byte == _END_OF_TEXT:
             break
         take(matcher, byte)
         written.append(byte)
@@ -74,9 +78,10 @@ def random_text(grammar: Any, source: random.Random, length: int | None = None) 
 
 
 def _choice(matcher: Matcher, source: random.Random) -> int:
+    """Return an allowed byte or `_END_OF_TEXT`, drawn by weight."""
     allowed = matcher.allowed_tokens()
-    weights = _IN_TEXT if ord("q") in allowed and ord("x") in allowed else _BETWEEN
-    chances = [weights[token] if token < 256 else 0.0 for token in allowed]
+    weights = _IN_TEXT if ord("q") in allowed and ord("x") in allowed else _BETWEEN  # rare letters: free text
+    chances = [weights[token] if token < _END_OF_TEXT else 0.0 for token in allowed]
     end = min(_END, sum(chances)) or 1.0  # a text that may go on does so at least half the time
     return source.choices(allowed, [chance or end for chance in chances])[0]
 

@@ -170,10 +170,8 @@ def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> A
         SchemaError: the schema is malformed, or nothing can satisfy it.
     """
     repaired = repair(text, loose_json(schema, plain_integers=plain_integers), most=SPELLING_ONLY)
-    if repaired.edits and repaired.text[:1] not in "{[":
-        raise ParseError(
-            "the text contains no JSON object or array", hint="ask the model for JSON"
-        )  # prose is no string
+    if repaired.edits and repaired.text[:1] not in "{[":  # prose is not to become a string
+        raise ParseError("the text contains no JSON object or array", hint="ask the model for JSON")
     if repaired.is_cut:
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
     return read_json(repaired.text)

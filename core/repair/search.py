@@ -421,7 +421,7 @@ class Search:
                 cost += weight
                 is_invented |= chosen
                 added += part
-            else:
+            else:  # the name of a control token
                 state = self._after_token(node, state, part.encode(), text + added)
                 cost += MARKUP
                 added += part.encode()

@@ -448,7 +448,7 @@ class HFSession(EngineSession):
                 tree.extend([1, 2, 3])
                 logits = tree._branches([4, 5, 6, 7], [-1, 0, -1, 2])  # 4 5 and 6 7, after the sequence
                 self._traits.reads_trees = (
-                    nearly_equal(logits[1], branch.extend([1, 2, 3, 4, 5]))
+                    nearly_equal(logits[1], branch.extend([1, 2, 3, 4, 5]))  # after 4 5
                     and nearly_equal(logits[3], other.extend([1, 2, 3, 6, 7]))
                     and nearly_equal(tree.extend([4, 5]), logits[1])
                 )
