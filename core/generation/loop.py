@@ -260,8 +260,9 @@ class Decoding:
         a call with which the model ended it."""
         text = self._switch(reasoning.matcher)
         self._record.is_reasoning, self._call_tokens = True, reasoning.plan.call_tokens
-        least = len(self.token_ids) + self._budget.needed()[0]
-        most = budget - Budget(text).needed()[0]
+        needed, _ = self._budget.needed()
+        needed_after, _ = Budget(text).needed()
+        least, most = len(self.token_ids) + needed, budget - needed_after
         if reasoning.plan.budget is not None:
             most = min(most, max(least, reasoning.plan.budget))
         yield from self._write(most)
@@ -418,7 +419,7 @@ class Decoding:
         if token_id in self._call_tokens:
             self._call_marker = token_id
             return (yield from self._end_reasoning())
-        if self._pending.keeps_prompt(token_id):
+        if self._pending.restores_prompt(token_id):
             return Turn.AGAIN
         if token_id in self._eos and self.matcher.is_accepting:
             take(self.matcher, token_id)

@@ -50,7 +50,7 @@ class Match:
             size += 1
         if size == len(text) and matcher.is_accepting:
             return cls(True, size)
-        pointer = JsonPlaces(text[:size] + "?").at(size)[0]
+        pointer = JsonPlaces(text[:size] + "?").at(size)[0]  # any character there, as the beginning of the next value
         return cls(False, size, _expected(matcher), pointer)
 
 

@@ -253,8 +253,9 @@ class PendingText:
             return None
         return ids
 
-    def keeps_prompt(self, token_id: int) -> bool:
-        """Return True if the model chose the removed token of the prompt again, which then does not count as output."""
+    def restores_prompt(self, token_id: int) -> bool:
+        """If the model chose the first removed token of the prompt again, put it back into the prompt, and return True:
+        it does not count as output."""
         if not self.removed or token_id != self.removed[0]:
             return False
         size = size_of(self._backend.vocabulary, token_id)

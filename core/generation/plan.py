@@ -190,15 +190,16 @@ class Planner:
             else:
                 schema = schema_of_mode(mode, is_written=True)
         is_json = schema is not None
-        others = params.other_spellings and params.tool_choice == "auto" and not is_json
-        answer: Any = {"response_schema": schema, "other_spellings": others}
+        other_spellings = params.other_spellings and params.tool_choice == "auto" and not is_json
+        options: Any = {"response_schema": schema, "other_spellings": other_spellings}
         parallel = params.parallel_tool_calls
-        make_grammar = partial(tools.grammar, tool_format, tool_choice=choice, parallel=parallel, **answer)
-        make_parser = partial(tools.parser, tool_format, **answer)
+        make_grammar = partial(tools.grammar, tool_format, tool_choice=choice, parallel=parallel, **options)
+        make_parser = partial(tools.parser, tool_format, **options)
         may_be_text = not is_json and choice in ("auto", "none")
         live_values = getattr(tools, "live_values", None)  # other tool sets than ours may have none
-        sources: Any = {"response_values": response_values} if response_values else {}
-        values = live_values and live_values(tool_format, **answer, **sources)
+        if response_values:
+            options["response_values"] = response_values
+        values = live_values and live_values(tool_format, **options)
         if values is not None:
             make_parser = partial(make_parser, values=values)
         return Plan(

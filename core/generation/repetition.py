@@ -87,7 +87,7 @@ class LoopGuard:
 
 
 def bound_of(wanted: int | None, budget: int) -> int:
-    """Return the minimum length of a loop, in bytes; 0: no detection.
+    """Return the minimum length of a loop, in bytes: by default, one for each token of the budget; 0: no detection.
 
     Args:
         wanted: `GenerateParams.max_repetition`.

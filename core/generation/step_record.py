@@ -112,7 +112,7 @@ class StepRecord:
         known, self.logprobs = self.logprobs, None
         if wanted is None:
             return None, ()
-        if known is None or how != "sampled":
+        if known is None or how != "sampled":  # no choice of the model: the token has the probability 1
             return 0.0, ((token_id, 0.0),)[:wanted]
         return known.of(token_id), known.likeliest(wanted)
 

@@ -293,10 +293,12 @@ class _Parts:
         if kind in ("sequence", "choice"):
             return getattr(make, kind)(*map(part, rest))
         if kind == "rule":
-            self._check(rest[1])
-            return make.rule(rest[0], lambda: part(rest[1]))
+            name, body = rest
+            self._check(body)
+            return make.rule(name, lambda: part(body))
         if kind == "repeat":
-            return make.repeat(part(rest[0]), *rest[1:])
+            item, *bounds = rest
+            return make.repeat(part(item), *bounds)
         if kind == "cases":
             return make.cases({word: part(inner) for word, inner in rest[0]})
         if kind == "distinct":
@@ -309,20 +311,21 @@ class _Parts:
         if kind == "regex":
             return make.from_regex(rest[0])
         if kind in ("ebnf", "gbnf"):
-            return make._read(kind, read_ebnf(rest[0], rest[1], _token_reader(rest[2])), rest[0])
+            text, root, named = rest
+            return make._read(kind, read_ebnf(text, root, _token_reader(named)), text)
         if kind == "lark":
-            *arguments, named = rest
-            options = SchemaOptions(arguments[2], on_unsupported=arguments[3])
-            tokens = _token_reader(named)
-            compiled = partial(compile_schema, options=options)
-            read = read_lark(arguments[0], arguments[1], tokens, compiled, is_exact=arguments[3] == "error")
-            return make._read(kind, read, *arguments)
+            text, root, whitespace, on_unsupported, named = rest
+            compiled = partial(compile_schema, options=SchemaOptions(whitespace, on_unsupported=on_unsupported))
+            read = read_lark(text, root, _token_reader(named), compiled, is_exact=on_unsupported == "error")
+            return make._read(kind, read, text, root, whitespace, on_unsupported)
         if kind == "structural_tag":
-            return make.from_structural_tag(rest[0], whitespace=rest[1], on_unsupported=rest[2])
+            tag, whitespace, on_unsupported = rest
+            return make.from_structural_tag(tag, whitespace=whitespace, on_unsupported=on_unsupported)
         if kind == "builtin" and rest[0] in ("csv", "markdown_table", "xml", "yaml", "python_literal", "sql_select"):
             return getattr(make, rest[0])(**json.loads(rest[1]))
         if kind == "text":
-            return make.text(excluding=rest[0], min_chars=rest[1], excluding_starts=(*rest[2:], ())[0])
+            excluding, min_chars, *starts = rest  # grammars without excluded starts were written without them
+            return make.text(excluding=excluding, min_chars=min_chars, excluding_starts=starts[0] if starts else ())
         if kind == "until":
             return make.until(rest[0], excluding=rest[1])
         if kind in ("special", "format"):

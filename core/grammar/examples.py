@@ -118,7 +118,7 @@ def counterexamples_of(grammar: Any, count: int, seed: int) -> list[Example]:
             if shows not in found and outside(text):
                 found[shows] = Example(text, shows)
     kept = list({each.text: each for each in found.values()}.values())
-    if len(kept) > count:
+    if len(kept) > count:  # a random part of them, values of another type last
         kept = sorted(draw.sample(kept, len(kept)), key=lambda each: OTHER_TYPE in each.shows)[:count]
     return kept
 

@@ -169,11 +169,15 @@ class Grammar:
 
         compiled = compile_schema(schema, options)
         is_json = options.syntax is None and options.arguments is None
-        key = ("schema", compiled)
-        controls = () if is_json else compiled.controls
-        has_common = compiled.document.has_common
-        sure, left_out = compiled.is_surely_satisfiable, (*compiled.narrowed, *narrowed)
-        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, left_out, has_common)
+        grammar = cls(
+            compiled.build,
+            ("schema", compiled),
+            compiled.problems,
+            sure=compiled.is_surely_satisfiable,
+            specials=() if is_json else compiled.controls,
+            narrowed=(*compiled.narrowed, *narrowed),
+            has_common=compiled.document.has_common,
+        )
         grammar.schema = schema if is_json else None
         grammar._bytes += compiled.byte_count()
         return grammar

@@ -36,8 +36,9 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
     kind, *rest = cast("tuple[Any, ...]", grammar._key)
     arguments: list[Any]
     if kind == "schema":
-        options = getattr(rest[0], "options", None)
-        schema = rest[0].document.schema if grammar.schema is None and options else grammar.schema
+        (compiled,) = rest
+        options = getattr(compiled, "options", None)
+        schema = compiled.document.schema if grammar.schema is None and options else grammar.schema
         given = {name: getattr(options, name) for name in schema_defaults} if options else {}
         other: dict[str, Any] = {name: value for name, value in given.items() if value != schema_defaults[name]}
         if options and (options.syntax or options.arguments):
@@ -46,9 +47,11 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
     if kind == "regex":
         return [_call("from_regex", rest[0])]
     if kind in ("ebnf", "gbnf"):
-        return [_call(f"from_{kind}", rest[1], root=None if rest[0].root == "root" else rest[0].root)]
+        rules, text = rest
+        return [_call(f"from_{kind}", text, root=None if rules.root == "root" else rules.root)]
     if kind == "lark":
-        return [_call("from_lark", rest[1], start=None if rest[2] == "start" else rest[2])]
+        _, text, start, *_ = rest
+        return [_call("from_lark", text, start=None if start == "start" else start)]
     if kind == "structural_tag":
         return ["Grammar.from_structural_tag(...)"]
     if kind == "builtin":
@@ -65,13 +68,15 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
         words, least, starts = rest
         return [_call("text", excluding=list(words) or None, min_chars=least or None, excluding_starts=starts or None)]
     if kind == "until":
-        return [_call("until", rest[0], excluding=list(rest[1]) or None)]
+        marker, words = rest
+        return [_call("until", marker, excluding=list(words) or None)]
     if kind == "cases":
         arguments = [piece for word, part in rest for piece in (f", {word!r}: ", part)]
         return ["Grammar.cases({", arguments[0][2:], *arguments[1:], "})"]
     if kind == "repeat":
-        bounds = "" if rest[1:] == [0, None] else f", {rest[1]!r}" + (f", {rest[2]!r}" if rest[2] is not None else "")
-        return ["Grammar.repeat(", rest[0], f"{bounds})"]
+        item, least, most = rest
+        bounds = "" if least == 0 and most is None else f", {least!r}" + (f", {most!r}" if most is not None else "")
+        return ["Grammar.repeat(", item, f"{bounds})"]
     if kind == "distinct":
         separator, least, most, *parts = rest
         bounds = (f", min={least!r}" if least else "") + (f", max={most!r}" if most != len(parts) else "")

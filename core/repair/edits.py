@@ -34,9 +34,13 @@ MARKS, BEGINNING = 0.05, 0.6
 #: Cost of leaving out space, fences and closing brackets after the answer.
 COST_OF_FENCES = 0.1
 
-#: Costs: of an inserted text that the grammar forces, besides its bytes (`MARKUP`), and of a comma or colon between a
-#: quote and a letter.
-MISSING_MARKUP, AFTER_QUOTE = 0.3, 0.9
+#: Costs: of an inserted text that the grammar forces, besides its bytes (`MARKUP`); of a comma or colon between a quote
+#: and a letter; and of a closing bracket before a comma that was read.
+MISSING_MARKUP, AFTER_QUOTE, BEFORE_COMMA = 0.3, 0.9, 0.75
+
+#: Costs: of leaving out a letter or digit; of each byte of a piece that is left out, besides `EDIT`; and of another
+#: character.
+OF_WORD, OF_PIECE, WRONG = 1.6, 0.05, 1.1
 
 #: Costs of inserted punctuation.
 INSERTED = (

@@ -18,6 +18,7 @@ from functools import cache, partial
 from heapq import heappop, heappush
 from itertools import islice
 from operator import itemgetter
+from typing import NamedTuple
 
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import Program
@@ -25,6 +26,7 @@ from ..basics.cached import cached_property
 from ..dependent.written import Written
 from .edits import (
     AFTER_QUOTE,
+    BEFORE_COMMA,
     COST_OF_FENCES,
     EDIT,
     INSERTED,
@@ -37,10 +39,13 @@ from .edits import (
     MAX_INVENTED,
     MISSING_MARKUP,
     MOST_BESIDE_CUT,
+    OF_PIECE,
+    OF_WORD,
     ONLY_NAME,
     SPELLING,
     STRANGE_MEMBER,
     UNKNOWN_MEMBER,
+    WRONG,
     Change,
     cost_of_prose,
 )
@@ -115,6 +120,14 @@ class _Node:
     def changes(self) -> list[Change]:
         """Return its edits, in order."""
         return [node.change for node in self._path() if node.change is not None]
+
+
+class _Insertion(NamedTuple):
+    """The cost of inserted bytes, the state after them (negative: refused), and True if some of them are invented."""
+
+    cost: float
+    state: int
+    is_invented: bool
 
 
 @dataclass(eq=False)
@@ -209,10 +222,11 @@ class Search:
     def _next(self) -> _Node | None:
         """Return the cheapest node that was not put aside; if there is none, the cheapest one that was."""
         while self._heap or self._aside:
+            # If nothing else leads to the end, go on with what was put aside. An entry begins with its cost.
             if not self._heap or (self._aside and self._heap[0][0] > self._most):
                 self._heap, self._aside, self._settled = self._aside, [], 0
             entry = heappop(self._heap)
-            node = entry[3]
+            node = entry[-1]
             if node.at < self._settled and not node.is_whole:
                 heappush(self._aside, entry)
             elif node.is_whole or self._best[node.state, node.at] >= node.cost:  # else a cheaper one came to this pair
@@ -309,12 +323,14 @@ class Search:
         """Push nodes with an edit of one of the last pieces before a refusal at ``end``: another reading, another word,
         or without the member that begins there."""
         data, begin = self.data, node.at
-        later, cost_of_later = len(data), STRANGE_MEMBER  # the piece after the present one, and the cost of leaving it
+        # From the last piece back. Of the piece after the present one: its position, and the cost of its member, if
+        # that is left out together with a comma here.
+        next_at, cost_of_next = len(data), STRANGE_MEMBER
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
             reached, here = self._read(node, marks, at)
             if reached != at:
-                later, cost_of_later = at, STRANGE_MEMBER
+                next_at, cost_of_next = at, STRANGE_MEMBER
                 continue
             for reading in self._readings_at(at):
                 if self._evades(here, at, reading):
@@ -328,12 +344,12 @@ class Search:
             if (ends := self._member_end(at)) is not None:
                 self._follow(node, here, Change(at, ends.comma, b"", cost, _UNKNOWN), before)
             if data.startswith(b",", at):
-                if (ends := self._member_end(later)) is not None:
-                    self._follow(node, here, Change(at, ends.value, b"", cost_of_later, _UNKNOWN), before)
+                if (ends := self._member_end(next_at)) is not None:
+                    self._follow(node, here, Change(at, ends.value, b"", cost_of_next, _UNKNOWN), before)
                 for bracket in CLOSING:
                     after = self._step(node, here, bracket, before)
-                    self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
-            later, cost_of_later = at, cost
+                    self._follow(node, after, Change(at, at, bracket, BEFORE_COMMA, "a missing bracket"), before)
+            next_at, cost_of_next = at, cost
 
     @cached_property
     def _structure(self) -> Structure:
@@ -417,9 +433,10 @@ class Search:
         cost, added, is_invented = 0.0, b"", False
         for part in parts:
             if isinstance(part, bytes):
-                weight, state, chosen = self._weight(node, state, part, text + added)
-                cost += weight
-                is_invented |= chosen
+                inserted = self._insertion(node, state, part, text + added)
+                state = inserted.state
+                cost += inserted.cost
+                is_invented |= inserted.is_invented
                 added += part
             else:  # the name of a control token
                 state = self._after_token(node, state, part.encode(), text + added)
@@ -444,12 +461,12 @@ class Search:
         size = closing_bracket(added)  # what comes before this bracket is missing inside of the object or array
         if not size or added[size] != bracket:
             return
-        cost, after, is_invented = self._weight(node, state, added[:size], before)
+        cost, after, is_invented = self._insertion(node, state, added[:size], before)
         why = "a value is missing"
         self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
-    def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, int, bool]:
-        """Return the cost of inserted bytes, the state after them (negative: refused), and True if some are invented.
+    def _insertion(self, node: _Node, state: int, added: bytes, behind: bytes) -> _Insertion:
+        """Return the cost and the effect of bytes that are inserted in a state; ``behind`` is the text before them.
 
         Forced text is cheap. Structure is likely. The first byte that the grammar leaves open (a value, a name) is
         expensive, and the bytes that go on with it are cheap; so is what ends an empty value that was opened here.
@@ -479,7 +496,7 @@ class Search:
             if state < 0:
                 break
             is_fresh = piece.endswith(b'"') and len(self._following(state)) > MAX_BRANCHES
-        return cost, state, is_invented
+        return _Insertion(cost, state, is_invented)
 
     def _insert(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
         """Push nodes with missing text inserted: white space, punctuation, or text that the grammar forces.
@@ -520,8 +537,9 @@ class Search:
             return  # a word that is spelled otherwise is replaced as a whole
         yield forced
         space = len(forced) - len(forced.lstrip())
-        sizes = [size for size in range(1, len(forced)) if end < len(data) and forced[size] == data[end]][:4]
-        for size in dict.fromkeys((space, *sizes)):
+        # The first four prefixes after which the next byte of the broken text is forced.
+        joins = [size for size in range(1, len(forced)) if data[end : end + 1] == forced[size : size + 1]][:4]
+        for size in dict.fromkeys((space, *joins)):
             if 0 < size < len(forced):
                 yield forced[:size]
 
@@ -548,11 +566,11 @@ class Search:
         size = 1  # of the character
         while end + size < len(data) and data[end + size] & 0xC0 == 0x80:  # bytes 10xxxxxx go on with it
             size += 1
-        cost = EDIT if data[end] not in WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
+        cost = EDIT if data[end] not in WORD_BYTES else OF_WORD  # rather than that, a word has another spelling
         self._follow(node, state, Change(end, end + size, b"", cost, "a character too many", splits), before)
         past = piece_end(data, end)
         if past > end + size:
-            change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many", splits)
+            change = Change(end, past, b"", EDIT + OF_PIECE * (past - end), "a piece too many", splits)
             self._follow(node, state, change, before)
         possible = self._following(state)
         if len(possible) > MAX_BRANCHES or data[end] in _STRUCTURE:
@@ -565,7 +583,7 @@ class Search:
             change = Change(end, end, text, EDIT, "a missing character", len(possible) > 1)
             self._follow(node, after, change, before)
             is_other = splits or byte in DIGITS or data[end] in DIGITS  # another number or date
-            change = Change(end, end + size, text, EDIT + 0.1, "a wrong character", is_other)
+            change = Change(end, end + size, text, WRONG, "a wrong character", is_other)
             self._follow(node, after, change, before)
 
     # -- words -------------------------------------------------------------------------------------------------------
