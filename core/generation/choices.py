@@ -250,7 +250,7 @@ def spelled_words(
         if word.goes_on and not (word.ends or word.may_stop):
             return None
         one = _spelled(word, speller, vocabulary, context, held)
-        if one is None or one in spelled:
+        if one is None or one in spelled:  # two words with equal tokens could not be told apart
             return None
         spelled.append(one)
     words = SpelledWords(place, spelled)

@@ -155,6 +155,7 @@ class TokenSequence:
         # All tokens may be read: if a token was taken back, and no other appended.
         if self.logits is None or self._unread:
             forward = Forward(tuple(self._unread), self.is_over, kept=self._kept)
+            # What the model will have read: the tokens that it keeps, and these.
             self._read[len(self._read) if self._kept is None else self._kept :] = self._unread
             self._unread, self._kept = [], None
             self.forward_passes += 1

@@ -53,10 +53,11 @@ def shuffled(program: Program, source: random.Random, *, is_json: bool) -> Itera
     stack = [begin]  # depth first: a pair is counted after those that follow it
     while stack:
         pair = stack[-1]
+        state, _ = pair
         if pair in counts:
             stack.pop()
         elif pair in steps:
-            counts[pair] = program.automaton.accepts(pair[0]) + sum(counts[after] for _, after in steps[pair])
+            counts[pair] = program.automaton.accepts(state) + sum(counts[after] for _, after in steps[pair])
         else:
             found = steps[pair] = list(_following(program, plain, pair))
             steps_left -= len(found) + 1

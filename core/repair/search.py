@@ -211,6 +211,7 @@ class Search:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _push(self, node: _Node) -> None:
+        """Add a node to the queue, unless one that costs no more came to its state and position."""
         if not node.is_whole:
             key = node.state, node.at
             if self._best.get(key, float("inf")) <= node.cost:

@@ -323,7 +323,7 @@ def _can_batch(backend: MlxBackend, network: Any) -> bool:
             session.forget()
             session.crop(0)
             alone = session.extend(ids)
-            # Half precision rounds; the logits of a misused model differ much more.
+            # Half precision rounds; the logits of a misused model differ much more. `not <=` is True for NaN, too.
             if not np.abs(row - alone).max() <= 0.05 * np.abs(alone).max():
                 return False
     except Exception:  # a model may use its cache or its masks in unexpected ways

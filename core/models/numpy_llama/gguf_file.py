@@ -193,8 +193,9 @@ class _TensorType:
     read: Callable[[npt.NDArray[np.uint8], tuple[int, ...]], Floats | BlockMatrix]
 
 
-# Each reader below has the layout of its block in bytes, from ``block_q4_0`` to ``block_q6_K`` of ``ggml-common.h``.
-# "half" is a number in half precision; an element is ``scale * q + offset``.
+# Each reader below has the layout of its block, as byte offset and content, from ``block_q4_0`` to ``block_q6_K`` of
+# ``ggml-common.h``. An element is ``scale * q + offset``. "half" is a number in half precision; by a half "for the
+# scales", all scales of the block are multiplied.
 
 
 def _floats(code: str) -> Callable[[npt.NDArray[np.uint8], tuple[int, ...]], Floats]:
@@ -286,8 +287,8 @@ def _q5_k(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
 
 
 def _q6_k(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Any:
-    # Sixteen blocks of 16. 0: nibbles; 128: the upper two bits of four elements a byte; together q + 32; 192: scales as
-    # bytes; 208: half for the scales.
+    # Sixteen blocks of 16, without offsets. 0: nibbles; 128: the upper two bits of four elements a byte; together
+    # q + 32; 192: scales as bytes; 208: half for the scales.
     low = _nibbles(data[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
     high = data[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
     q = (low | high << 4).view(np.int8) - np.int8(32)

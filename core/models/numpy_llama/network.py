@@ -236,10 +236,15 @@ class DecoderSession:
         """Return True: a session can be reduced to any prefix."""
         return length <= self._length
 
+    @property
+    def _capacity(self) -> int:
+        """Number of tokens for which the caches have room."""
+        return int(self._caches[0].shape[-2])
+
     def fork(self, length: int) -> DecoderSession:
         """Return an independent session with the first ``length`` tokens."""
         copy = DecoderSession(self._open(), self._opened)
-        if length > copy._caches[0].shape[-2]:
+        if length > copy._capacity:
             copy._caches = _new_caches(copy._open(), length)
         copy._fill(self._caches, length)
         copy._length = length
@@ -261,9 +266,8 @@ class DecoderSession:
         network = self._open()
         ids = check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary)
         total, old = self._length + len(ids), self._caches
-        capacity = old[0].shape[-2]
-        if total > capacity:
-            self._caches = _new_caches(network, min(max(total, 2 * capacity), network.context_window))
+        if total > self._capacity:
+            self._caches = _new_caches(network, min(max(total, 2 * self._capacity), network.context_window))
             self._fill(old, self._length)
         return np.array(ids, dtype=np.int64)
 

@@ -151,7 +151,8 @@ class HFBackend(SharedPasses):
             self._warn(lost, "its forward pass takes no cache")
 
     def _kind(self, transformers: Any, source: str, options: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return the class that loads a model, and the processor of its images; None: it reads text alone."""
+        """Return the class that loads a model, and the processor of its images; None: it reads text alone, and if its
+        architecture would see images, `blind` is set to the reason."""
         from transformers.models.auto.modeling_auto import (
             MODEL_FOR_CAUSAL_LM_MAPPING,
             MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
@@ -253,10 +254,11 @@ class HFBackend(SharedPasses):
             return list(self._open(self._tokenizer)(text, add_special_tokens=False)["input_ids"])
 
     def _open(self, part: Any) -> Any:
-        """Return the model or the tokenizer, for use even if another thread closes this backend.
+        """Return a part, the model or the tokenizer: once it is checked, the caller may use it even if another thread
+        closes this backend. `close` drops the parts after it has marked the backend as closed, so it is not None here.
 
         Raises:
-            ModelError: the model is closed. (`close` sets its flag before it drops the parts.)
+            ModelError: the backend is closed.
         """
         self._sessions.check()
         return part

@@ -220,9 +220,11 @@ def _append(layer: Any, keys: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _with_room(held: Any, new: Any, room: Any) -> Any:
-    """Return a tensor that begins with ``held`` and ``new``: ``room`` if it is large enough, else a larger one."""
+    """Return a tensor that begins with ``held`` and ``new``, ``[1, heads, tokens, width]``: ``room``, of which ``held``
+    is the beginning, if it is large enough; else a larger one."""
     length, total = held.shape[2], held.shape[2] + new.shape[2]
-    if room is None or room.shape[2] < total or room.data_ptr() != held.data_ptr():
+    is_beginning = room is not None and room.data_ptr() == held.data_ptr()  # not if the cache was replaced
+    if not is_beginning or room.shape[2] < total:
         room = held.new_empty((*held.shape[:2], total + max(_ROOM, total // 4), held.shape[3]))
         room[:, :, :length] = held
     room[:, :, length:total] = new
