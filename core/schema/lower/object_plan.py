@@ -1,4 +1,12 @@
-"""Plans of objects: members by number, and the nodes that were built of them so far."""
+"""Plans of objects: members by number, and the nodes that were built of them so far.
+
+A member's number is its index among the declared members. A region (undeclared names with the same schemas) has a
+number below zero, counted from the last: -1 is the last region.
+
+A *demand* is a condition on some member: ``{"not": {"patternProperties": {"^x": S}}}`` demands a member whose name
+begins with x and whose value is not of S. A demand may also be met by the absence of a member. It is *open* until a
+member that meets it is written, or one whose absence meets it can no longer come.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from ...dependent.live import Mark
 from ...language.node_kinds import UNASKED
@@ -15,11 +24,22 @@ from ..read.live import marks_of
 from ..read.located import Located, SignedSchema
 from .merged_objects import Meets, ObjectShape
 
-#: The marks of a member: the formula of its goal, the steps in its schema, and the mark.
-Marks = tuple[tuple[SignedSchema, Steps, Mark], ...]
-
 #: Not computed yet.
 UNKNOWN = -1
+
+
+class MemberMark(NamedTuple):
+    """A place in the schemas of a member where values are live.
+
+    Attributes:
+        formula: the schema of the member's goal.
+        steps: the steps from there to the place.
+        mark: what the place says of its values.
+    """
+
+    formula: SignedSchema
+    steps: Steps
+    mark: Mark
 
 
 @dataclass(slots=True, eq=False)
@@ -125,11 +145,11 @@ class ObjectPlan:
         self.met = 0
         self.allowed = 0
         self.is_given_up = False
-        self._able = [0] * size
-        self._optional = 0
-        self._silent = 0
+        self._able = [0] * size  # for each member, the demands that it may meet, as bits
+        self._optional = 0  # the members that are not required, as bits; no demands: not computed
+        self._uninvolved = 0  # of these, the members whose value and whose absence meet no demand
         if shape.demands:
-            self._find_deciders(shape)
+            self._index_demands(shape)
         self.bars: list[int] = []
         self.spared: list[int] = []
         if shape.exclusive:
@@ -154,67 +174,73 @@ class ObjectPlan:
         self.witnesses = [UNASKED] * len(self.values)
         self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
-        self.marks: list[Marks | None] = [None] * size
+        self.marks: list[tuple[MemberMark, ...] | None] = [None] * size
         self.answered: dict[object, int] = {}
 
-    def _find_deciders(self, shape: ObjectShape) -> None:
-        """Fill ``absent``, ``gone`` and ``open_to``."""
+    def _index_demands(self, shape: ObjectShape) -> None:
+        """Fill the attributes that say which members meet which demands, by their absence (``absent``, ``gone``,
+        ``absentees``) or by their value (``_able``), and what follows from these."""
         numbers = {name: number for number, name in enumerate(self.names)}
-        for index, names in enumerate(shape.demands):
+        for demand, names in enumerate(shape.demands):
             gone = 0
             for name in names:
                 number = numbers[name]
-                self.absent[number] |= 1 << index
+                self.absent[number] |= 1 << demand
                 gone |= 1 << number
             self.gone.append(gone)
         self.absentees = [number for number, bits in enumerate(self.absent) if bits]
         for number, member in enumerate(shape.members):
-            for index, _ in member.meets:
-                self._able[number] |= 1 << index
+            for demand, _ in member.meets:
+                self._able[number] |= 1 << demand
             if not member.required:
                 self._optional |= 1 << number
                 if not self._able[number] and not self.absent[number]:
-                    self._silent |= 1 << number
+                    self._uninvolved |= 1 << number
         able = 0
         for region in shape.others:
-            for index, _ in region.meets:
-                able |= 1 << index
+            for demand, _ in region.meets:
+                able |= 1 << demand
         self.open_to[-1] = able
         for number in reversed(range(len(shape.members))):
             able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
 
     def _find_bars(self, shape: ObjectShape) -> None:
-        """Fill ``bars`` and ``spared``."""
+        """Fill ``bars``: a member bars all others of its exclusive sets; and ``spared``: these are then absent, which
+        meets demands."""
         numbers = {name: number for number, name in enumerate(self.names)}
-        bars, spared = [0] * self.size, [0] * self.size
+        self.bars, self.spared = [0] * self.size, [0] * self.size
         for names in shape.exclusive:
             those = [numbers[name] for name in names]
             every = _bits(those, self.size)
             for number in those:
-                bars[number] |= every & ~(1 << number)
-        if shape.demands:
-            for number, barred in enumerate(bars):
-                for other in self.absentees:
-                    if barred >> other & 1:
-                        spared[number] |= self.absent[other]
-        self.bars, self.spared = bars, spared
+                self.bars[number] |= every & ~(1 << number)
+        for number, barred in enumerate(self.bars):
+            for other in self.absentees:
+                if barred >> other & 1:
+                    self.spared[number] |= self.absent[other]
 
     def _divide(self, is_counted: bool, exclusive: tuple[frozenset[str], ...]) -> None:
-        """Fill ``components``."""
+        """Fill ``components``. Two demands are in one component if one member, the regions, or the members of one
+        exclusive set have to do with both.
+
+        Args:
+            is_counted: the number of members has bounds, to which each member counts: all are one component.
+            exclusive: sets of names of which at most one is written.
+        """
         by_regions = self.open_to[-1]
-        reach = [absent | able for absent, able in zip(self.absent, self._able, strict=True)]
+        reach = [absent | able for absent, able in zip(self.absent, self._able, strict=True)]  # demands by member
         if is_counted:
             divided = [((1 << self.demands) - 1, list(range(self.size)))]
         else:
             numbers_of = {name: number for number, name in enumerate(self.names)}
             linked = {reduce(or_, [reach[numbers_of[name]] for name in names]) for names in exclusive}
             parts = _joined([*reach, by_regions, *linked])
-            homes = {1 << index: number for number, part in enumerate(parts) for index in bits_of(part)}
+            part_of = {demand: index for index, part in enumerate(parts) for demand in bits_of(part)}
             divided = [(part, []) for part in parts]
-            for number, bits in enumerate(reach):
-                if bits:
-                    divided[homes[bits & -bits]][1].append(number)
+            for number, demands in enumerate(reach):
+                if demands:  # all of them are in one part
+                    divided[part_of[next(bits_of(demands))]][1].append(number)
         for part, numbers in divided:
             able = by_regions & part
             suffixes = [able]
@@ -231,49 +257,46 @@ class ObjectPlan:
             open: the open demands, as bits.
         """
         found = open
-        for index in bits_of(open):
-            if self.gone[index] & ~at:
-                found ^= 1 << index
+        for demand in bits_of(open):
+            if self.gone[demand] & ~at:
+                found ^= 1 << demand
         return found
 
     def without_idle(self, at: int, open: int, among: int = -1) -> tuple[int, int]:
         """Return the written members and the open demands of a state, as bits, after dropping idle members: optional
-        members that cannot meet an open demand. A dropped member counts as written, and its absence meets demands.
+        members that cannot meet an open demand. A shortest text has none, so the search for one has fewer states. A
+        dropped member counts as written, and its absence meets demands, which may make other members idle.
 
-        With bounds on the number of members, nothing is dropped.
+        With bounds on the number of members, nothing is dropped: an idle member still counts.
 
         Args:
             at: the members that were written.
             open: the open demands.
-            among: the members that are looked at; -1: all.
+            among: the members that may be dropped; -1: all.
         """
         if self.least or self.most is not None:
             return at, open
         optional = self._optional & among
-        at |= self._silent & among
+        at |= self._uninvolved & among
         if not open:
             return at | optional, 0
-        rest = optional & ~at
+        useful = optional & ~at
         changed = True
         while changed:
             changed = False
-            left = rest
-            while left:
-                bit = left & -left
-                left ^= bit
-                number = bit.bit_length() - 1
+            for number in bits_of(useful):
                 if not self._able[number] & open:
                     open &= ~self.absent[number]
-                    rest ^= bit
+                    useful ^= 1 << number
                     changed = True
-        return at | optional & ~rest, open
+        return at | optional & ~useful, open
 
-    def marks_of(self, number: int) -> Marks:
+    def marks_of(self, number: int) -> tuple[MemberMark, ...]:
         """Return the marks of a member's live values."""
         marks = self.marks[number]
         if marks is None:
             marks = self.marks[number] = tuple(
-                (formula, steps, mark)
+                MemberMark(formula, steps, mark)
                 for formula in self.goal(number)
                 if isinstance(formula, SignedSchema) and formula.positive
                 for steps, mark in marks_of(formula.located.schema, self.names[number], self.names[:number])
@@ -323,12 +346,11 @@ def bits_of(number: int) -> Iterator[int]:
 
 
 def _joined(sets: list[int]) -> list[int]:
-    """Return some sets, as bits, joined where they share an element."""
+    """Return some sets, as bits, joined where they share an element: `[0b0011, 0b0110, 0b1000]` -> `[0b0111, 0b1000]`.
+    Empty sets are left out."""
     found: list[int] = []
-    for each in sets:
-        if each:
-            apart = [other for other in found if not other & each]
-            for other in found:
-                each |= other if other & each else 0
-            found = [*apart, each]
+    for each in filter(None, sets):
+        apart = [other for other in found if not other & each]
+        meeting = [other for other in found if other & each]
+        found = [*apart, reduce(or_, meeting, each)]
     return found

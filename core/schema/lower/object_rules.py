@@ -71,14 +71,16 @@ class Expansions(Protocol):
 
 
 def is_used_up(nodes: Nodes, plan: ObjectPlan) -> bool:
-    """Return True, and note the limit, if too few nodes are left for the states of members in any order."""
-    if nodes.is_scarce:
-        error = LimitError(
-            "a text has used up the states for members in any order",
-            hint='shorten the text, or set property_order="schema"',
-        )
-        nodes.exceed(placed(error, plan.located))
-    return bool(nodes.is_scarce)
+    """Return True if too few nodes are left for the states of members in any order; then note the limit in
+    ``nodes``."""
+    if not nodes.is_scarce:
+        return False
+    error = LimitError(
+        "a text has used up the states for members in any order",
+        hint='shorten the text, or set property_order="schema"',
+    )
+    nodes.exceed(placed(error, plan.located))
+    return True
 
 
 @dataclass(slots=True, eq=False)
@@ -146,7 +148,8 @@ class LiveRule:
         plan: the plan of the object.
         state: the state before the member.
         number: the number of the member.
-        rest: returns the member with a node after its name, or that node.
+        rest: makes what the dependent node stands for of the node after the member's name: the name and that node, or
+            that node alone, if the name comes before the dependent node.
         kept: the result of `planned`; `UNKNOWN` until it is built.
     """
 

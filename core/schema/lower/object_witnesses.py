@@ -1,15 +1,18 @@
 """Witnesses of objects: nodes that are empty if and only if an object cannot be completed.
 
-The search for a text uses a witness instead of the states of the object, which may be as many as sets of members. It is
-made of the names and values of the members, which are written here too.
+The search for a text uses a witness instead of the states of the object, which may be as many as sets of members. So
+the witness of an object with two required members is the sequence of their two values: without names, commas and order.
+It is made of the names and values of the members, which are written here too.
+
+`object_plan` explains demands and components.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from itertools import pairwise
 from json.encoder import encode_basestring
+from typing import NamedTuple
 
 from ...errors import LimitError
 from ...json import escaped
@@ -25,8 +28,31 @@ from .object_rules import AfterNameRule, MembersState
 MAX_MET, MORE_MET = 20_000, 4
 
 
+class _SearchState(NamedTuple):
+    """State of the search for members that meet the demands of one component. Its members are tried in the order of
+    their numbers: in any order there are as many states as sets of members, but whether there is a text does not depend
+    on the order.
+
+    Attributes:
+        component: the index of the component.
+        position: the index of the next member, among those of the component; their number: only regions are left.
+        at: the members that were written, as bits.
+        count: the number of members that were written, as far as it matters.
+        open: the demands that are not met yet, as bits.
+    """
+
+    component: int
+    position: int
+    at: int
+    count: int
+    open: int
+
+
 class ObjectWitnesses:
-    """The part of an `ObjectLowering` that knows whether an object can be completed."""
+    """The part of an `ObjectLowering` that knows whether an object can be completed.
+
+    Numbers of members below zero are those of regions (see `object_plan`).
+    """
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None) -> None:
         self.lowering = lowering
@@ -57,14 +83,14 @@ class ObjectWitnesses:
         return words
 
     def _written(self, names: int) -> int:
-        """Return the texts of the names of a term."""
+        """Return the texts of the names that are in a term."""
         if self._members is not None:
             return self._members.name(names)
         syntax = self.lowering.syntax
         return self.nodes.json_string(names) if syntax is None else syntax.name(self.nodes, names)
 
     def member_value(self, plan: ObjectPlan, number: int) -> int:
-        """Return the value of a member, or of a region's members."""
+        """Return the node of a member's value, or of the values of a region; built once."""
         node = plan.values[number]
         if node == UNKNOWN:
             name = None if number < 0 else plan.names[number]
@@ -90,20 +116,21 @@ class ObjectWitnesses:
     # -- whether an object can be completed ---------------------------------------------------------------------
 
     def witness(self, plan: ObjectPlan) -> int | None:
-        """Return the witness of an object from each of its states: the sequence of the values of its required members.
-        None: it depends on the state."""
+        """Return the witness of an object, where it is the same in each of its states: the sequence of the values of
+        its required members. None: it depends on the state."""
         if plan.witness == UNKNOWN:
-            nodes = self.nodes
-            if not plan.free and (plan.demands or plan.most is not None or plan.bars or not self.any_order):
-                plan.witness = None
-            elif plan.least:
-                plan.witness = nodes.lazy(("counted", plan), lambda: self._counted_witness(plan))
+            # A minimum alone does not depend on the state if members come in any order: all can still be written.
+            has_only_minimum = self.any_order and not plan.demands and plan.most is None and not plan.bars
+            if plan.free:
+                required = [number for number in range(plan.size) if plan.members[number].required]
+                values = [
+                    self.member_value(plan, number) for number in required if not self._is_inhabited(plan, number)
+                ]
+                plan.witness = self.nodes.sequence(values)
+            elif has_only_minimum:
+                plan.witness = self.nodes.lazy(("counted", plan), lambda: self._counted_witness(plan))
             else:
-                values: list[int] = []
-                for number in range(plan.size):
-                    if plan.members[number].required and not self._is_inhabited(plan, number):
-                        values.append(self.member_value(plan, number))
-                plan.witness = nodes.sequence(values)
+                plan.witness = None
         return plan.witness
 
     def witnesses_after_names(self, rule: AfterNameRule, numbers: Collection[int]) -> list[int]:
@@ -132,19 +159,20 @@ class ObjectWitnesses:
     def _is_endless(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""
-        if not plan.free or not self._direct:
+        if not plan.free or not self._direct:  # demands or a maximum may forbid the member
             return False
         if plan.endless is None:
-            numbers = reversed(range(len(plan.names)))  # the last, which may follow more members than the others
-            unbarred = (at for at in numbers if not plan.bars or not plan.bars[at])
-            plan.endless = next((at for at in unbarred if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
+            numbers = reversed(range(plan.size))  # the last, which may follow more members than the others
+            unbarred = (number for number in numbers if not plan.bars or not plan.bars[number])
+            endless = (number for number in unbarred if self.lowering.is_nearly_any(plan.goal(number)))
+            plan.endless = next(endless, UNKNOWN)
         if plan.endless == UNKNOWN:
             return False
         return not state.at >> plan.endless & 1 if self.any_order else state.at <= plan.endless
 
     def _has_enough(self, plan: ObjectPlan, state: MembersState) -> bool:
-        """Return True if the members from the start of a state on are surely as many as are missing there."""
-        if plan.demands or plan.bars or plan.most is not None:
+        """Return True if the members from the start of a state on surely suffice for the minimum; False: not known."""
+        if plan.demands or plan.bars or plan.most is not None:  # members may exclude each other
             return False
         missing = plan.least - state.members
         if missing <= 0 or self._has_region(plan):
@@ -152,7 +180,7 @@ class ObjectWitnesses:
         return missing <= self._sure_from(plan)[state.start or 0]
 
     def _sure_from(self, plan: ObjectPlan) -> list[int]:
-        """Return, for each member, how many from there on are required or surely have a value."""
+        """Return, for each member, how many from there on are required or surely have a value; last, 0."""
         if plan.sure_from is None:
             counts = [0]
             for number in reversed(range(plan.size)):
@@ -169,8 +197,8 @@ class ObjectWitnesses:
         return False
 
     def _witness_by_demands(self, plan: ObjectPlan, state: MembersState) -> int:
-        """Return the witness of an object from a state on: one for each component of its demands, but for those that
-        can be left as they are."""
+        """Return the witness of an object from a state on: the sequence of those of its components, and of the values
+        of the required members outside of these. A component is left out if it can stay as it is: no further member."""
         at = state.at if self.any_order else (1 << state.at) - 1 | state.barred
         missing = plan.required & ~at
         unmet = plan.unmet(at, state.open)
@@ -179,129 +207,141 @@ class ObjectWitnesses:
         parts: list[int] = []
         if unmet & ~plan.open_to[0]:  # nothing can meet it
             return self.nodes.EMPTY
-        for number, part in enumerate(plan.components):
-            if is_counted or part.demands & unmet or part.members & missing:
-                waiting = state.open & part.demands
-                parts.append(self._either_witness(plan, number, at & part.members, state.members, waiting))
-                missing &= ~part.members
+        for index, component in enumerate(plan.components):
+            if is_counted or component.demands & unmet or component.members & missing:
+                first = _SearchState(index, 0, at & component.members, state.members, state.open & component.demands)
+                parts.append(self._either_witness(plan, first))
+                missing &= ~component.members
         for number in bits_of(missing):
             if not self._is_inhabited(plan, number):
                 parts.append(self.member_value(plan, number))
         return self.nodes.sequence(parts)
 
-    def _either_witness(self, plan: ObjectPlan, which: int, at: int, count: int, open: int) -> int:
-        """Return the witness of the demands of a component: that of the search from its first member on, or if one was
-        given up, from each member on that may have been written last. So a text that follows, with members in any
-        order, what a search found is never in a state without a witness.
+    def _either_witness(self, plan: ObjectPlan, first: _SearchState) -> int:
+        """Return the witness of a component: that of the search from its first member on, or if a search was given up,
+        from each member on that may have been written last. So a text that follows, with members in any order, what a
+        search found is never in a state without a witness.
         """
-        whole = self._component_witness(plan, which, 0, at, count, open)
+        whole = self._component_witness(plan, first)
         if not self.any_order or whole == self.nodes.EMPTY:
             return whole
-        rule = partial(self._expand_after, plan, which, at, count, open)
-        return self.nodes.alt([whole, self.nodes.lazy(("after", plan, which, at, count, open), rule)])
+        return self.nodes.alt(
+            [whole, self.nodes.lazy(("after", plan, first), partial(self._expand_after, plan, first))]
+        )
 
-    def _expand_after(self, plan: ObjectPlan, which: int, at: int, count: int, open: int) -> int:
-        """Return the witnesses of a component from each of its written members on (see `_either_witness`)."""
+    def _expand_after(self, plan: ObjectPlan, first: _SearchState) -> int:
+        """Return the witnesses of a component from after each of its written members on, and from its end, as if the
+        members before were written in the order of their numbers: up to a required member that is not written."""
         options: list[int] = []
-        numbers = plan.components[which].numbers if plan.is_given_up else ()
+        if not plan.is_given_up:
+            return self.nodes.EMPTY
+        numbers = plan.components[first.component].numbers
+        open = first.open
         for position, number in enumerate(numbers, 1):
-            if at >> number & 1:
-                options.append(self._component_witness(plan, which, position, at, count, open))
+            if first.at >> number & 1:
+                options.append(self._component_witness(plan, first._replace(position=position, open=open)))
             elif plan.required >> number & 1:
                 return self.nodes.alt(options)
             else:
-                open &= ~plan.absent[number]
-        options += [self._component_witness(plan, which, len(numbers), at, count, open)] if numbers else []
+                open &= ~plan.absent[number]  # it is passed over
+        options.append(self._component_witness(plan, first._replace(position=len(numbers), open=open)))
         return self.nodes.alt(options)
 
-    def _component_witness(self, plan: ObjectPlan, which: int, position: int, at: int, count: int, open: int) -> int:
-        """Return the witness of the demands of a component with members from a position on only, in the order of the
-        numbers: in any order there are as many states as sets of members, but whether there is a text does not depend
-        on the order.
-
-        Args:
-            plan: the plan of the object.
-            which: the number of the component.
-            position: the index of the first member, among those of the component.
-            at: the members that were written, as bits.
-            count: the number of members that were written, as far as it matters.
-            open: the demands that are not met yet, as bits.
-        """
-        part = plan.components[which]
-        decided = (1 << (part.numbers[position] if position < len(part.numbers) else plan.size)) - 1
-        at, open = plan.without_idle(at | decided, open, part.members)
-        while position < len(part.numbers) and at >> part.numbers[position] & 1:
+    def _component_witness(self, plan: ObjectPlan, state: _SearchState) -> int:
+        """Return the witness of a component from a state of the search on. States that differ only in members that no
+        longer matter have the same."""
+        component = plan.components[state.component]
+        numbers, position = component.numbers, state.position
+        at, open = plan.without_idle(state.at | _before(plan, numbers, position), state.open, component.members)
+        while position < len(numbers) and at >> numbers[position] & 1:
             position += 1
-        if open & ~part.able[position]:
+        if open & ~component.able[position]:
             return self.nodes.EMPTY
-        at = at >> part.numbers[position] if position < len(part.numbers) else 0
-        key = ("rest", plan, which, position, at, count, open)
-        return self.nodes.lazy(key, lambda: self._expand_witness(plan, which, position, at, count, open))
+        at |= _before(plan, numbers, position)
+        state = state._replace(position=position, at=at, open=open)
+        return self.nodes.lazy(("rest", plan, state), lambda: self._expand_witness(plan, state))
 
-    def _expand_witness(self, plan: ObjectPlan, which: int, position: int, at: int, count: int, open: int) -> int:
-        """Return one text for each choice of members from a position on: a subset that is enough to find a shortest
-        object (``at``: the written members from that one on; the others are those of `_component_witness`)."""
+    def _expand_witness(self, plan: ObjectPlan, state: _SearchState) -> int:
+        """Return the witness of a component from a state of the search on, expanded: an alternative for each way to
+        write the next member, or (at the end) a member of a region, and one for passing over it.
+
+        Raises:
+            LimitError: the searches for a text of this object met too many states.
+        """
         nodes = self.nodes
-        part = plan.components[which]
-        is_last = position == len(part.numbers)
-        number = plan.size if is_last else part.numbers[position]
+        component, position, at, count, open = state
+        numbers = plan.components[component].numbers
+        is_last = position == len(numbers)
+        self._count_met(plan)
+        options: list[int] = []
+        if is_last:
+            if not open and count >= plan.least:
+                return nodes.EPSILON
+        elif not plan.required >> numbers[position] & 1:
+            unmet = open & ~plan.absent[numbers[position]]
+            options.append(self._component_witness(plan, state._replace(position=position + 1, open=unmet)))
+        if plan.most is not None and count >= plan.most:
+            return nodes.alt(options)
+        following = position if is_last else position + 1
+        more = count + 1 if plan.least > count or plan.most is not None else count
+        for number in range(-len(plan.others), 0) if is_last else (numbers[position],):
+            name = None if number < 0 else plan.names[number]
+            if name is not None and not self._words(plan, number):
+                continue
+            goal = plan.goal(number)
+            for met, demanded in self.merged.meeting(goal, plan.meets(number) if open else (), open):
+                if is_last and not met and more == count:
+                    continue  # it changes nothing
+                value = self._written_value(name, (*goal, *demanded)) if demanded else self.member_value(plan, number)
+                written = at
+                if plan.bars and name is not None:
+                    written |= plan.bars[number]
+                    met |= plan.spared[number]
+                rest = self._component_witness(plan, _SearchState(component, following, written, more, open & ~met))
+                options.append(nodes.seq(value, rest))
+        return nodes.alt(options)
+
+    @staticmethod
+    def _count_met(plan: ObjectPlan) -> None:
+        """Count a state of a search for a text of an object; raise `LimitError` if there were too many."""
         plan.met += 1
-        plan.is_given_up = plan.is_given_up or plan.met > MAX_MET + plan.allowed
         if plan.met > MAX_MET + plan.allowed:
+            plan.is_given_up = True
             error = LimitError(
                 f"the search for a text of one object meets more than {MAX_MET:,} sets of demands",
                 hint="simplify the conditions on its members",
             )
             raise placed(error, plan.located)
-        options: list[int] = []
-        if is_last:
-            if not open and count >= plan.least:
-                return nodes.EPSILON
-        elif not plan.required >> number & 1:
-            unmet = open & ~plan.absent[number]
-            options.append(self._component_witness(plan, which, position + 1, at << number, count, unmet))
-        if plan.most is not None and count >= plan.most:
-            return nodes.alt(options)
-        following = position if is_last else position + 1
-        more = count + 1 if plan.least > count or plan.most is not None else count
-        for each in range(-len(plan.others), 0) if is_last else (number,):
-            name = None if each < 0 else plan.names[each]
-            if name is not None and not self._words(plan, each):
-                continue
-            for met, demanded in self.merged.meeting(plan.goal(each), plan.meets(each) if open else (), open):
-                if is_last and not met and more == count:
-                    continue  # it changes nothing
-                goal = plan.goal(each)
-                value = self._written_value(name, (*goal, *demanded)) if demanded else self.member_value(plan, each)
-                written = at << number
-                if plan.bars and name is not None:
-                    written |= plan.bars[each]
-                    met |= plan.spared[each]
-                rest = self._component_witness(plan, which, following, written, more, open & ~met)
-                options.append(nodes.seq(value, rest))
-        return nodes.alt(options)
 
     def _counted_witness(self, plan: ObjectPlan) -> int:
-        """Return the `_witness` of an object with a minimum number of members: enough optional or undeclared members
-        have a value. A table over the optional members and the number that is missing."""
+        """Return the `witness` of an object with a minimum number of members: its required members have values, and as
+        many of the others as are missing."""
         nodes = self.nodes
         required: list[int] = []
-        optional: list[int] = []
+        unsure: list[int] = []  # the values of the optional members that may have none
         missing = plan.least
-        for number in range(len(plan.names)):
+        for number in range(plan.size):
             if plan.required >> number & 1:
                 required.append(self.member_value(plan, number))
             elif not self._is_inhabited(plan, number):
-                optional.append(self.member_value(plan, number))
+                unsure.append(self.member_value(plan, number))
                 continue
             missing -= 1
-        if self._has_region(plan):
+        if self._has_region(plan):  # its members are as many as are missing
             missing = 0
         regions = nodes.alt([self.lowering.value(region.goal) for region in plan.others])
-        row = [nodes.EPSILON] + [regions] * max(0, missing)
-        for value in reversed(optional) if len(row) > 1 else ():
-            row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
-        return nodes.sequence([*required, row[-1]])
+        # some_of[k]: k members have values, of the unsure ones looked at so far and of regions.
+        some_of = [nodes.EPSILON] + [regions] * max(0, missing)
+        for value in reversed(unsure) if len(some_of) > 1 else ():
+            with_value = [nodes.seq(value, one_less) for one_less in some_of[:-1]]
+            without = some_of[1:]
+            some_of = [some_of[0], *(nodes.alt([one, other]) for one, other in zip(with_value, without, strict=True))]
+        return nodes.sequence([*required, some_of[-1]])
+
+
+def _before(plan: ObjectPlan, numbers: tuple[int, ...], position: int) -> int:
+    """Return the members of an object, as bits, before the one at a position of ``numbers``; at the end, all."""
+    return (1 << (numbers[position] if position < len(numbers) else plan.size)) - 1
 
 
 def spelled_name(name: str) -> bytes:

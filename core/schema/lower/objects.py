@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,6 +17,7 @@ from ...errors import LimitError, LiveValuesError, Place, SchemaError
 from ...json import value_key, value_of_key
 from ...language.node_kinds import ALL, LITERAL, RESERVED, RIVALS
 from ...language.reading_marks import CLOSED, ENTERED, NAMED, OPENED, VALUE
+from ..keywords.row import Steps
 from ..normal.conjunction import Goal, Objects
 from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
@@ -96,7 +97,8 @@ class ObjectLowering(ObjectWitnesses):
         return self._distinct[objects]
 
     def _without_repeated(self, objects: Objects) -> int | None:
-        """Return the result of `distinct`, computed."""
+        """Return the result of `distinct`, computed. Of the members that could be deciding, the last is: the members
+        before it are read from the text."""
         plan = self.plan(objects)
         is_usual = self._direct and not (self.any_order or self.lowering.is_live or self.lowering.is_marked)
         if not is_usual or not plan.plain:
@@ -119,8 +121,11 @@ class ObjectLowering(ObjectWitnesses):
             return False
 
     def _after_deciding(self, plan: ObjectPlan, number: int, rest: int) -> int:
-        """Return the rest of an object after its deciding member, by the number of that; ``rest``: the same if the
-        object has no rivals."""
+        """Return the rest of an object after its deciding member, of this number: without its rivals, the items before
+        that have the same members so far.
+
+        ``rest`` is the node of the rest where there are no rivals.
+        """
 
         def following(rivals: frozenset[str], names: frozenset[str]) -> int:
             return self.after_member(plan, MembersState(number + 1, excluded=rivals, names=names))
@@ -131,25 +136,26 @@ class ObjectLowering(ObjectWitnesses):
     # -- states ------------------------------------------------------------------------------------------------
 
     def tagged(self, name: str, rest: int) -> int:
-        """Return the objects in JSON whose first member has a name: ``rest`` is its value, and what follows."""
-        named = self.nodes.seq(self.nodes.literal(spelled_name(name) + self.ending), self.after_colon(rest))
-        return self.opened(named)
+        """Return the objects in JSON whose first member has a name; ``rest`` is its value and all that follows."""
+        member = self.nodes.seq(self.nodes.literal(spelled_name(name) + self.ending), self.after_colon(rest))
+        return self.opened(member)
 
     def after_first(self, objects: Objects) -> int:
-        """Return the rest of an object after its first member, which is required, if only members are asked of it."""
+        """Return the rest of an object after its first member. The member is required, and the plan is plain."""
         plan = self.plan(objects)
         assert plan.plain and not self.any_order and plan.required & 1
         return self.after_member(plan, MembersState(1))
 
     def after_member(self, plan: ObjectPlan, state: MembersState) -> int:
-        """Return the rest of an object after a member, from a state on."""
+        """Return the rest of an object after a member, from the state after it on."""
         if state.start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
-        if state.open and not self.any_order and state.open & ~plan.open_to[state.at]:  # no other member decides it
+        if state.open and not self.any_order and state.open & ~plan.open_to[state.at]:  # no later member meets it
             return self.nodes.EMPTY
-        key: object = state.at if plan.plain else (state.at, state.members, state.open, state.barred)
         if state.excluded:
-            key = state
+            key: object = state
+        else:
+            key = state.at if plan.plain else (state.at, state.members, state.open, state.barred)
         node = plan.rests.get(key)
         if node is None:
             node = plan.rests[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
@@ -179,10 +185,11 @@ class ObjectLowering(ObjectWitnesses):
         """Return True if an object is complete in a state."""
         if state.start is not None and state.start < plan.size:
             return False
-        done = not plan.required & ~state.at if self.any_order else plan.following[state.at] == plan.size
-        if not done or state.members < plan.least or (state.open and self._unmet(plan, state, plan.size)):
+        has_required = not plan.required & ~state.at if self.any_order else plan.following[state.at] == plan.size
+        if not has_required or state.members < plan.least or (state.open and self._unmet(plan, state, plan.size)):
             return False
-        return not state.excluded or all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
+        # An excluded object has all members written so far: it is equal if it has no others.
+        return all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
 
     def in_order(self, plan: ObjectPlan, state: MembersState) -> int:
         """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
@@ -204,7 +211,8 @@ class ObjectLowering(ObjectWitnesses):
     # -- whether an object can be completed ---------------------------------------------------------------------
 
     def _witness_from(self, plan: ObjectPlan, state: MembersState) -> int | None:
-        """Return the witness of an object from a state on; None: the rest of the object from there."""
+        """Return the witness of an object from a state on; None: the rest of the object from there, which has few
+        states."""
         if state.start is not None:
             return self.witness(plan) if not state.excluded and self._has_enough(plan, state) else None
         if state.excluded:
@@ -212,90 +220,106 @@ class ObjectLowering(ObjectWitnesses):
                 return self.witness(plan)
             return self.in_order(plan, state._replace(start=0)) if self.any_order else None
         witness = self.witness(plan)
+        if witness is not None:
+            return witness
         is_counted = plan.least or plan.most is not None
-        if witness is None and (self.any_order or not is_counted) and (plan.demands or is_counted):
-            witness = self._witness_by_demands(plan, state)
-        return witness
+        if is_counted:  # in the schema's order, a state is a position and a count
+            return self._witness_by_demands(plan, state) if self.any_order else None
+        return self._witness_by_demands(plan, state) if plan.demands else None
 
     def are_endless(self, objects: Objects) -> bool:
-        """Return True if infinitely many objects surely satisfy a conjunction; False: they may do so all the same."""
-        self.node(objects)
-        plan: ObjectPlan | None = self._plans.get(objects)
-        if plan is None or not plan.free or not self._direct:
+        """Return True if infinitely many objects surely satisfy a conjunction; False: not known."""
+        plan = self.plan(objects)
+        if not plan.free or not self._direct:
             return False
         witness = self.witness(plan)
         if witness is None or self.nodes.is_empty(witness):
             return False
-        count = len(plan.others)
-        return self._is_endless(plan, _start(plan)) or any(
-            plan.others[number].roomy and self._is_inhabited(plan, number - count) for number in range(count)
-        )
+        if self._is_endless(plan, _start(plan)):
+            return True
+        regions = range(-len(plan.others), 0)
+        return any(plan.others[number].roomy and self._is_inhabited(plan, number) for number in regions)
 
     def expand(self, plan: ObjectPlan, state: MembersState) -> int:
-        """Return the rest of an object from a state on, expanded."""
+        """Return the rest of an object from a state on, expanded: its end, if it may end here, or a next member and
+        what follows it."""
         nodes = self.nodes
-        at = state.at
-        size = plan.size
-        keys = nodes.EMPTY
-        live: list[int] = []  # the members with live values
-        allowed = plan.most is None or state.members < plan.most
-        skipped = nodes.EMPTY
-        done = False  # all required members are written
-        if state.start is not None and state.start < size:
-            number = state.start
-            if not plan.required >> number & 1:
-                skipped = self.in_order(plan, state._replace(start=number + 1, open=state.open & ~plan.absent[number]))
-            numbers: Sequence[int] = (number,)
-        elif self.any_order:
-            done = not plan.required & ~at
-            written = frozenset(bits_of(at))
-            numbers = [number for number in range(size) if number not in written] if at else range(size)
-        else:
-            following = plan.following[at]
-            done = following == size
-            numbers = range(at, following if done else following + 1)
-            if state.barred:
-                numbers = [number for number in numbers if not state.barred >> number & 1]
-        if allowed and self._has_plain_names(plan, state):
-            keys = self._plain_names(plan, state, numbers)
-        elif allowed:
-            keys = self._names(live, plan, state, numbers)
-        if allowed and plan.others and (done or (self.any_order and state.start is None)):
-            lead = b"" if state.is_first else self.lead
-            options = [keys]
-            for number in range(len(plan.others)):
-                for node in self._undeclared(plan, state, number):
-                    options.append(nodes.seq(nodes.literal(lead), node) if lead else node)
-            keys = nodes.alt(options)
+        members = nodes.EMPTY  # each without the comma before it
+        live: list[int] = []  # the numbers of the members with live values
+        if plan.most is None or state.members < plan.most:
+            numbers = self._next_members(plan, state)
+            if self._has_plain_names(plan, state):
+                members = self._plain_names(plan, state, numbers)
+            else:
+                numbers = self._nameable(plan, numbers)
+                live = [number for number in numbers if plan.marks_of(number)] if self.lowering.is_live else []
+                named = [number for number in numbers if number not in live] if live else numbers
+                members = self._names(plan, state, named)
+            if plan.others and self._may_be_undeclared(plan, state):
+                members = self._or_undeclared(plan, state, members)
         if self._members is not None:
             separator = nodes.EPSILON if state.is_first else self._members.separator
-            keys = nodes.sequence([separator, self._members.before_name, keys])
+            members = nodes.sequence([separator, self._members.before_name, members])
         else:
-            keys = self.after_comma(keys, state.is_first)
-        if live:
-            keys = nodes.alt([keys, *(self._live(plan, state, number) for number in live)])
-        if state.start is not None:
-            keys = nodes.alt([keys, skipped])
-        if not self._may_end(plan, state):
-            return keys
-        return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
+            members = self.after_comma(members, state.is_first)
+        options = [members]
+        options += [self._live(plan, state, number) for number in live]
+        start = state.start
+        if start is not None and start < plan.size and not plan.required >> start & 1:  # it is passed over
+            options.append(self.in_order(plan, state._replace(start=start + 1, open=state.open & ~plan.absent[start])))
+        if self._may_end(plan, state):
+            options.insert(0, self._closing)  # the end first: it decides at once that there is a text
+        return nodes.alt(options)
 
-    def after_comma(self, keys: int, is_first: bool) -> int:
-        """Return the next member of an object with the comma before it, from the member; the comma is a part of the
-        name's text (``lead``), where whitespace is fixed."""
-        return keys if is_first else self.nodes.seq(self._loose_comma, keys)
+    def _next_members(self, plan: ObjectPlan, state: MembersState) -> Sequence[int]:
+        """Return the numbers of the declared members that may come next: in the schema's order, those up to the first
+        required one."""
+        if state.start is not None and state.start < plan.size:
+            return (state.start,)
+        if self.any_order:
+            written = frozenset(bits_of(state.at))
+            return [number for number in range(plan.size) if number not in written] if written else range(plan.size)
+        numbers = range(state.at, min(plan.following[state.at] + 1, plan.size))
+        if state.barred:
+            return [number for number in numbers if not state.barred >> number & 1]
+        return numbers
+
+    def _may_be_undeclared(self, plan: ObjectPlan, state: MembersState) -> bool:
+        """Return True if the next member may be an undeclared one, where the object has any: in the schema's order,
+        they come after the required members."""
+        if state.start is not None:
+            return state.start >= plan.size
+        return self.any_order or plan.following[state.at] == plan.size
+
+    def _or_undeclared(self, plan: ObjectPlan, state: MembersState, declared: int) -> int:
+        """Return the node of declared members, or any undeclared member: each without the comma before it, unless this
+        is a part of the name's text."""
+        nodes = self.nodes
+        lead = b"" if state.is_first else self.lead
+        options = [declared]
+        for index in range(len(plan.others)):
+            for member in self._undeclared(plan, state, index):
+                options.append(nodes.seq(nodes.literal(lead), member) if lead else member)
+        return nodes.alt(options)
+
+    def after_comma(self, member: int, is_first: bool) -> int:
+        """Return a member with the comma before it; the first has none. Where whitespace is fixed, the comma is a part
+        of the name's text (``lead``), and nothing is added."""
+        return member if is_first else self.nodes.seq(self._loose_comma, member)
 
     def _has_plain_names(self, plan: ObjectPlan, state: MembersState) -> bool:
         """Return True if the names of an object are nothing but JSON strings, and what follows a name depends, in the
-        schema's order, on the member alone."""
-        special = self.lowering.is_marked or self.lowering.is_live or state.excluded or state.start is not None
-        return plan.plain and self._direct and not special
+        schema's order, on the member alone: `_plain_names` writes them faster."""
+        lowering = self.lowering
+        is_special = lowering.is_marked or lowering.is_live or state.excluded or state.start is not None
+        return plan.plain and self._direct and not is_special
 
     def _plain_names(self, plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
         """Return the names of members, each with what follows it (see `_has_plain_names`).
 
-        In the schema's order, the members are a range, which begins elsewhere in each state. It is divided where those
-        of other states are, and long parts are shared: all states of n members need n log n names.
+        In the schema's order, the members are a range, which begins elsewhere in each state. It is divided at multiples
+        of `SHARED_NAMES`, into parts as long as a power of two allows, so that states share parts: all states of n
+        members need n log n names.
         """
         if self.any_order or not numbers:
             return self._listed(plan, state, numbers)
@@ -328,18 +352,23 @@ class ObjectLowering(ObjectWitnesses):
         follow.update(zip(missing, rule.each(missing), strict=True))
         return self.nodes.words(dict(zip(words, map(follow.__getitem__, numbers), strict=True)))
 
-    def _names(self, live: list[int], plan: ObjectPlan, state: MembersState, numbers: Sequence[int]) -> int:
-        """Return the names of members, each with what follows it; those with live values go to ``live`` instead."""
-        entries: list[tuple[bytes, int]] = []
-        named: list[int] = []
+    def _nameable(self, plan: ObjectPlan, numbers: Sequence[int]) -> list[int]:
+        """Return the members whose names can be written; fill their names in the plan (``words``)."""
+        found: list[int] = []
         for number in numbers:
             words = plan.words[number]
             if words is None:
                 words = self._words(plan, number)
             if words:
-                (live if self.lowering.is_live and plan.marks_of(number) else named).append(number)
+                found.append(number)
+        return found
+
+    def _names(self, plan: ObjectPlan, state: MembersState, numbers: list[int]) -> int:
+        """Return the names of members (see `_nameable`), each with what follows it, and with the comma before it where
+        that is a part of the name's text."""
+        entries: list[tuple[bytes, int]] = []
         lead = b"" if state.is_first else self.lead
-        for number, rest in zip(named, self._after_names(plan, state, named), strict=True):
+        for number, rest in zip(numbers, self._after_names(plan, state, numbers), strict=True):
             for word in plan.words[number] or ():
                 if self.lowering.is_marked:
                     marked = self.lowering.marked
@@ -387,7 +416,7 @@ class ObjectLowering(ObjectWitnesses):
     def _undecided(self, plan: ObjectPlan, state: MembersState, number: int) -> bool:
         """Return True if a member that live values read may still come before them."""
         names = {plan.names[other] for other in range(state.at, number)}
-        return any(not names.isdisjoint(mark.after) for _, _, mark in plan.marks_of(number))
+        return any(not names.isdisjoint(place.mark.after) for place in plan.marks_of(number))
 
     def resolved(self, live: LiveRule, before: Written) -> int:
         """Return the rest of an object from a member with live values on, after a text; EMPTY if it may not come.
@@ -396,21 +425,21 @@ class ObjectLowering(ObjectWitnesses):
             Unasked: its values are not known yet.
             LiveValuesError: they cannot be known; or the member is required, and there are none.
         """
-        plan, state, number, rest = live.plan, live.state, live.number, live.rest
-        marks = plan.marks_of(number)
-        required = plan.required >> number & 1
+        plan, state, number = live.plan, live.state, live.number
+        marks = [place.mark for place in plan.marks_of(number)]
         if before.live is None:
-            raise unbound(marks[0][2])
-        answers = [before.live.known(mark, before.text(), before.is_plan) for _, _, mark in marks]
-        known = [answer for answer in answers if answer is not None]
+            raise unbound(marks[0])
+        answers = [before.live.known(mark, before.text(), before.is_plan) for mark in marks]
+        known = [answer for answer in answers if answer is not None]  # of a completion, some may be None
         error = next((answer.error for answer in known if answer.error is not None), None)
         if error is None and len(known) == len(answers):
-            node = self._answered(plan, state, number, rest, known)
+            node = self._answered(live, known)
             if node != self.nodes.EMPTY:
                 return node
-            error = before.live.missing = no_values(marks[0][2], known)
-            if not required and not before.is_plan:
-                before.live.warn(marks[0][2], known)
+            error = before.live.missing = no_values(marks[0], known)
+            is_optional = not plan.required >> number & 1
+            if is_optional and not before.is_plan:
+                before.live.warn(marks[0], known)
                 return node
         if before.is_plan:  # a text that is only measured
             return self.planned(live)
@@ -422,44 +451,51 @@ class ObjectLowering(ObjectWitnesses):
     def planned(self, live: LiveRule) -> int:
         """Return the rest of an object from a member with live values on, with as many tokens as are kept for them."""
         marks = live.plan.marks_of(live.number)
-        room = [self.nodes.special(RESERVED)] * sum(mark.longest for _, _, mark in marks)
-        return live.rest(self._after_value(live.plan, live.state, live.number, self.nodes.sequence(room)))
+        room = [self.nodes.special(RESERVED)] * sum(place.mark.longest for place in marks)
+        return live.rest(self._after_value(live.plan, live.state, live.number, value=self.nodes.sequence(room)))
 
-    def _answered(
-        self, plan: ObjectPlan, state: MembersState, number: int, rest: Callable[[int], int], answers: list[Answer]
-    ) -> int:
-        """Return the rest of an object from a member with live values on, with the answers of their callables."""
+    def _answered(self, live: LiveRule, answers: list[Answer]) -> int:
+        """Return the rest of an object from a member with live values on, with the answers of their callables, one for
+        each mark of the member; EMPTY if it has no value then."""
+        plan, state, number = live.plan, live.state, live.number
         key = (number, state, *(answer.text for answer in answers))
-        known = plan.answered.get(key)
-        if known is None:
-            schemas = [self._schema_of(answer) for answer in answers]
-            goal = plan.goal(number)
-            for answer, (_, _, mark) in zip(answers, plan.marks_of(number), strict=True):
-                require_schema(answer, mark)
-                if not answer.is_list and (problem := self.lowering.problem(answer.schema)) is not None:
-                    raise LiveValuesError(
-                        f"the schema of the values cannot be enforced: {problem.message}",
-                        hint=problem.hint,
-                        place=Place(tool=answer.tool, parameter=mark.member),
-                    )
-            for formula in {id(formula): formula for formula, _, _ in plan.marks_of(number)}.values():
-                said = {
-                    steps: schema
-                    for (each, steps, _), schema in zip(plan.marks_of(number), schemas, strict=True)
-                    if each is formula
-                }
-                located = formula.located
-                schema = said[()] if set(said) == {()} else with_answers(located.schema, said)
-                goal = (*goal, SignedSchema(Located(schema, located.pointer, scope=located.scope)))
-            value = self._written_value(plan.names[number], goal)
-            if self.nodes.is_empty(value):
-                node = self.nodes.EMPTY
-            else:
-                node = rest(self._after_value(plan, state, number, goal=goal))
+        node = plan.answered.get(key)
+        if node is None:
+            goal = self._answered_goal(plan, number, answers)
+            node = self.nodes.EMPTY
+            if not self.nodes.is_empty(self._written_value(plan.names[number], goal)):
+                node = live.rest(self._after_value(plan, state, number, goal=goal))
             if len(plan.answered) >= MAX_REMEMBERED:
                 plan.answered.clear()
-            known = plan.answered[key] = node
-        return known
+            plan.answered[key] = node
+        return node
+
+    def _answered_goal(self, plan: ObjectPlan, number: int, answers: list[Answer]) -> Goal:
+        """Return the goal of a member's value: that of the schema, and each schema of it with the answers in the places
+        of its marks.
+
+        Raises:
+            LiveValuesError: an answer is no schema, or one that cannot be enforced.
+        """
+        marks = plan.marks_of(number)
+        for answer, place in zip(answers, marks, strict=True):
+            require_schema(answer, place.mark)
+            if not answer.is_list and (problem := self.lowering.problem(answer.schema)) is not None:
+                raise LiveValuesError(
+                    f"the schema of the values cannot be enforced: {problem.message}",
+                    hint=problem.hint,
+                    place=Place(tool=answer.tool, parameter=place.mark.member),
+                )
+        by_formula: dict[int, dict[Steps, Any]] = {}  # by the identity of a formula: its answers, by their places
+        for answer, place in zip(answers, marks, strict=True):
+            by_formula.setdefault(id(place.formula), {})[place.steps] = self._schema_of(answer)
+        goal = plan.goal(number)
+        for formula in {id(place.formula): place.formula for place in marks}.values():
+            said = by_formula[id(formula)]
+            located = formula.located
+            schema = said[()] if set(said) == {()} else with_answers(located.schema, said)
+            goal = (*goal, SignedSchema(Located(schema, located.pointer, scope=located.scope)))
+        return goal
 
     def _schema_of(self, answer: Answer) -> Any:
         """Return the schema of an answer: the same object for equal answers, so that its nodes are made once."""
@@ -470,11 +506,11 @@ class ObjectLowering(ObjectWitnesses):
     def _after_value(
         self, plan: ObjectPlan, state: MembersState, number: int, value: int = UNKNOWN, goal: Goal = ()
     ) -> int:
-        """Return the rest of an object after a name whose value is of a goal, or (for a text that is only measured) a
-        node."""
+        """Return the rest of an object after the name of a member whose value is not that of the schema: it is of
+        ``goal``, or is the node ``value`` (the tokens that are kept for it, see `planned`)."""
         if state.open and not self.any_order:
             state = state._replace(open=self._unmet(plan, state, number))
-        return AfterNameRule(self, plan, state, None, value, goal).each([number])[0]
+        return AfterNameRule(self, plan, state, value=value, goal=goal).each([number])[0]
 
     def _after_name(self, plan: ObjectPlan, state: MembersState, number: int, name: str | None = None) -> int:
         """Return the rest of an object after a name (see `AfterNameRule`): expanded when a text reaches it."""
@@ -497,81 +533,89 @@ class ObjectLowering(ObjectWitnesses):
 
     def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
         """Return the rest of an object after the name of a member (see `AfterNameRule`), expanded."""
-        nodes = self.nodes
-        written = self._member(rule, number)
+        rest = self._member(rule, number)
         if self.lowering.is_marked:
-            written = nodes.seq(self._begun, written)
-        return self.after_colon(written)
+            rest = self.nodes.seq(self._begun, rest)
+        return self.after_colon(rest)
 
-    def after_colon(self, written: int) -> int:
-        """Return the rest of an object after a name, from the rest after the colon; the colon is a part of the name's
-        text, where whitespace is fixed."""
+    def after_colon(self, rest: int) -> int:
+        """Return the colon after a name and ``rest``: the value and all that follows. Where whitespace is fixed, the
+        colon is a part of the name's text, and nothing is added."""
         nodes, space = self.nodes, self._loose_space
         if space is None:
-            return written
-        return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))  # one by one, which is cheapest
+            return rest
+        return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, rest)))  # one by one, which is cheapest
 
     def _member(self, rule: AfterNameRule, number: int) -> int:
-        """Return the value of a member, and the rest of the object after it."""
-        plan, state, name = rule.plan, rule.state, rule.name
-        nodes = self.nodes
-        start: int | None = None
-        if state.start is not None:
-            start = plan.size if number < 0 else number + 1
-        if number < 0:
-            at = state.at if self.any_order else plan.size
-        else:
-            at = state.at | 1 << number if self.any_order else number + 1
-            name = plan.names[number]
+        """Return the value of a member and the rest of the object after it: an alternative for each set of demands that
+        the value may meet."""
+        plan, state, nodes = rule.plan, rule.state, self.nodes
+        name = rule.name if number < 0 else plan.names[number]
+        reached = self._state_after(plan, state, number)
         if plan.plain and not state.excluded:
-            rest = self.after_member(plan, MembersState(at, start=start))
+            rest = self.after_member(plan, reached)
             if number == plan.deciding:
                 rest = self._after_deciding(plan, number, rest)
             return nodes.seq(self._ruled(rule, number), rest)
-        barred, spared = state.barred, 0
-        if plan.bars and number >= 0:
-            barred |= plan.bars[number]
-            spared = plan.spared[number]
+        alike = _by_value(state.excluded, name)
+        goal = rule.goal or plan.goal(number)
+        options = []
+        for met, demanded in self.merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
+            following = reached._replace(open=reached.open & ~met)
+            after = self.after_member(plan, following)
+            asked = (*goal, *demanded)
+            if alike and name is not None:
+                choices = self._after_alike(plan, following._replace(names=state.names | {name}), alike)
+                options.append(self.lowering.filter_values(asked, choices))
+                value = self.lowering.without(asked, frozenset(alike))
+            else:
+                value = self._written_value(name, asked) if demanded else self._ruled(rule, number)
+            options.append(nodes.seq(value, after))
+        return nodes.alt(options)
+
+    def _state_after(self, plan: ObjectPlan, state: MembersState, number: int) -> MembersState:
+        """Return the state after a member (below zero: of a region), if its value meets no demand and differs from that
+        of each excluded object."""
+        start = None
+        if state.start is not None:
+            start = plan.size if number < 0 else number + 1
+        at, open, barred, count = state.at, state.open, state.barred, state.members
+        if number < 0:
+            at = at if self.any_order else plan.size
+        else:
+            at = at | 1 << number if self.any_order else number + 1
+            if plan.bars:
+                barred |= plan.bars[number]
+                open &= ~plan.spared[number]
         if self.any_order:
             at |= barred
             barred = 0
         else:
             barred = barred >> at << at  # the members before no longer matter
-        same: dict[str, list[str]] = {}  # by the value of this member, the excluded objects that have it
-        if name is not None:
-            for other in state.excluded:
-                keys = _short_member_keys(other) if len(other) <= MAX_SHORT else _member_keys(other)
-                value = keys.get(name)
-                if value is not None:
-                    same.setdefault(value, []).append(other)
-        goal = rule.goal or plan.goal(number)
-        count = state.members
         if plan.least > count or plan.most is not None:
             count += 1
-        options = []
-        for met, demanded in self.merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
-            open = state.open & ~(met | spared)
-            following = MembersState(at, False, count, open, barred=barred, start=start)
-            after = self.after_member(plan, following)
-            if same and name is not None:
-                asked = (*goal, *demanded)
-                following = following._replace(names=state.names | {name})
-                known = plan.like.setdefault(following, {})  # a text of many objects comes to the same ones again
-                choices: list[tuple[str, int]] = []
-                for value, others in sorted(same.items()):
-                    those = others[0] if len(others) == 1 else frozenset(others)
-                    like = known.get(those)
-                    if like is None:
-                        excluded = frozenset(others)
-                        like = known[those] = self.after_member(plan, following._replace(excluded=excluded))
-                    choices.append((value, like))
-                options.append(self.lowering.filter_values(asked, choices))
-                options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
-            elif demanded:
-                options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
-            else:
-                options.append(nodes.seq(self._ruled(rule, number), after))
-        return nodes.alt(options)
+        return MembersState(at, False, count, open, barred=barred, start=start)
+
+    def _after_alike(
+        self, plan: ObjectPlan, following: MembersState, alike: dict[str, list[str]]
+    ) -> list[tuple[str, int]]:
+        """Return the keys of the values that a member has in excluded objects, each with the rest of the object after
+        it: it must still differ from these objects.
+
+        Args:
+            plan: the plan of the object.
+            following: the state after the member, without excluded objects.
+            alike: by the key of a value, the excluded objects that have it.
+        """
+        known = plan.like.setdefault(following, {})  # a text of many objects comes to the same ones again
+        choices: list[tuple[str, int]] = []
+        for value, others in sorted(alike.items()):
+            those = others[0] if len(others) == 1 else frozenset(others)
+            rest = known.get(those)
+            if rest is None:
+                rest = known[those] = self.after_member(plan, following._replace(excluded=frozenset(others)))
+            choices.append((value, rest))
+        return choices
 
     def _ruled(self, rule: AfterNameRule, number: int) -> int:
         """Return the value after the name of a rule."""
@@ -582,7 +626,7 @@ class ObjectLowering(ObjectWitnesses):
         return self.member_value(rule.plan, number)
 
     def _unmet(self, plan: ObjectPlan, state: MembersState, end: int) -> int:
-        """Return the demands that stay open in a state if no further member before ``end`` is written."""
+        """Return the demands that stay open in a state if no further member with a number below ``end`` is written."""
         open = state.open
         if not open:
             return open
@@ -595,37 +639,43 @@ class ObjectLowering(ObjectWitnesses):
         return open
 
     def _undeclared(self, plan: ObjectPlan, state: MembersState, index: int) -> Iterator[int]:
-        """Yield the members of a region, without a comma before them."""
-        nodes = self.nodes
-        number = index - len(plan.others)
-        ending = nodes.literal(self.ending)
-        region = plan.others[index]
-        if state.excluded:  # the names that those objects have get alternatives of their own
-            terms = nodes.terms
-            theirs = {name for other in state.excluded for name in value_of_key(other)}.difference(plan.names)
-            own = sorted(name for name in theirs if terms.matches(region.names, name))
-            for name in own:
-                if name not in state.names:
-                    spelled = self._written(terms.literal(name))
-                    yield nodes.sequence([spelled, ending, self._after_name(plan, state, number, name)])
-            rest = terms.and_([region.names, terms.not_(terms.words(own))]) if own else region.names
-            yield nodes.sequence([self._written(rest), ending, self._after_name(plan, state, number)])
+        """Yield the members of a region, by its index, without a comma before them."""
+        if state.excluded:
+            yield from self._undeclared_unlike(plan, state, index)
             return
-        spelled = plan.region_names[index]
-        if spelled == UNKNOWN:
-            spelled = plan.region_names[index] = self._name(plan, region)
-        after = self._after_name(plan, state, number)
+        nodes = self.nodes
+        name = plan.region_names[index]
+        if name == UNKNOWN:
+            name = plan.region_names[index] = self._name(plan, plan.others[index])
+        ending = nodes.literal(self.ending)
+        after = self._after_name(plan, state, index - len(plan.others))
         if self.lowering.is_marked:
             marked = self.lowering.marked
-            yield nodes.sequence([marked(OPENED), spelled, ending, marked(NAMED, ending=len(self.ending)), after])
+            yield nodes.sequence([marked(OPENED), name, ending, marked(NAMED, ending=len(self.ending)), after])
             return
-        yield nodes.sequence([spelled, ending, after])
+        yield nodes.sequence([name, ending, after])
+
+    def _undeclared_unlike(self, plan: ObjectPlan, state: MembersState, index: int) -> Iterator[int]:
+        """Yield the same of an object with excluded objects. A name that one of these has is an alternative of its own,
+        as its value decides whether the objects still differ."""
+        nodes, terms = self.nodes, self.nodes.terms
+        names = plan.others[index].names
+        number = index - len(plan.others)
+        ending = nodes.literal(self.ending)
+        theirs = {name for other in state.excluded for name in value_of_key(other)}.difference(plan.names)
+        own = sorted(name for name in theirs if terms.matches(names, name))
+        for name in own:
+            if name not in state.names:
+                written = self._written(terms.literal(name))
+                yield nodes.sequence([written, ending, self._after_name(plan, state, number, name)])
+        rest = terms.and_([names, terms.not_(terms.words(own))]) if own else names
+        yield nodes.sequence([self._written(rest), ending, self._after_name(plan, state, number)])
 
     def _name(self, plan: ObjectPlan, region: Region) -> int:
-        """Return the undeclared names of a region, decoded, without those that the object has already."""
+        """Return the node of the names of a region, without those that the object has already."""
         nodes, syntax = self.nodes, self.lowering.syntax
         name = self._written(region.names)
-        if plan.most == 1:
+        if plan.most == 1:  # no member is written before
             return name
         if region.roomy and syntax is None:
             return nodes.seq(name, unless_repeated(nodes))
@@ -652,7 +702,8 @@ class ObjectLowering(ObjectWitnesses):
     # -- listed values -----------------------------------------------------------------------------------------
 
     def goals(self, objects: Objects, names: Iterable[str]) -> dict[str, Goal]:
-        """Return the goals of the members of these names, in the order in which they are written."""
+        """Return the goals of the members of these names, in the order in which they are written. Each name that is not
+        declared is in a region."""
         shape, terms = self.shape(objects), self.nodes.terms
         wanted = frozenset(names)
         goals = {member.name: member.goal for member in shape.members if member.name in wanted}
@@ -673,14 +724,14 @@ class ObjectLowering(ObjectWitnesses):
             return False
         unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
         for name, item in value.items():
-            rule: Member | Region | None = members.get(name)
-            if rule is None:
-                rule = next((region for region in shape.others if terms.matches(region.names, name)), None)
-            if rule is None or not self.lowering.goal_holds(rule.goal, item):
+            found: Member | Region | None = members.get(name)
+            if found is None:
+                found = next((region for region in shape.others if terms.matches(region.names, name)), None)
+            if found is None or not self.lowering.goal_holds(found.goal, item):
                 return False
-            if self.lowering.is_live and has_marks(rule.goal):  # nobody knows yet whether it has this value
+            if self.lowering.is_live and has_marks(found.goal):  # nobody knows yet whether it has this value
                 return False
-            unmet -= {index for index, formula in rule.meets if self.lowering.goal_holds((formula,), item)}
+            unmet -= {index for index, formula in found.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet
 
 
@@ -690,6 +741,19 @@ def _member_keys(key: str) -> dict[str, str]:
 
 
 _short_member_keys = lru_cache(maxsize=MAX_ITEMS)(_member_keys)  # each item is compared with all before it
+
+
+def _by_value(others: frozenset[str], name: str | None) -> dict[str, list[str]]:
+    """Return the objects that have a member of a name, by the key of its value there; ``name`` None: a name that none
+    of them has. The objects are given by their keys (`value_key`)."""
+    found: dict[str, list[str]] = {}
+    if name is not None:
+        for other in others:
+            keys = _short_member_keys(other) if len(other) <= MAX_SHORT else _member_keys(other)
+            value = keys.get(name)
+            if value is not None:
+                found.setdefault(value, []).append(other)
+    return found
 
 
 def _start(plan: ObjectPlan, excluded: frozenset[str] = NO_OBJECTS) -> MembersState:
