@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from ...dependent.roomy import is_roomy
 from ...errors import LimitError, Place
@@ -55,11 +55,42 @@ MEMBER_BYTES, MERGED_BYTES = 700, 300
 #: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
 
-#: For formulas of demands: these demands as bits, True if a value meets them, the value's formula in that case, and
-#: that of the demands. Formulas that no such value satisfies are left out.
-_Met = tuple[tuple[int, bool, Formula, Formula], ...]
-
 _NO_PART = ObjectPart()
+
+
+class _Outcome(NamedTuple):
+    """What one value does to the demands with one formula.
+
+    Attributes:
+        demands: these demands, as bits.
+        is_met: the value meets them.
+        asked: the formula that the value must satisfy so that this is the outcome.
+        formula: the formula of the demands.
+    """
+
+    demands: int
+    is_met: bool
+    asked: Formula
+    formula: Formula
+
+
+#: The outcomes of one value, by formula. Formulas that no such value can satisfy are left out.
+_Outcomes = tuple[_Outcome, ...]
+
+
+@dataclass(slots=True, eq=False)
+class _NameClass:
+    """Names that match the same patterns.
+
+    Attributes:
+        patterns: the patterns.
+        names: the names, a term.
+        roomy: as in `Region`; None: not computed yet.
+    """
+
+    patterns: frozenset[str]
+    names: int
+    roomy: bool | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -121,9 +152,9 @@ class MergedObjects:
         self.nodes = lowering.nodes
         self._open = lowering.options.additional_properties
         self._known: dict[Objects, ObjectShape] = {}
-        self._sets: dict[tuple[Goal, Meets], list[_Met]] = {}
+        self._sets: dict[tuple[Goal, Meets], list[_Outcomes]] = {}
         self._besides: dict[frozenset[str], int] = {}
-        self._splits: dict[tuple[str, ...], list[list[Any]] | None] = {}
+        self._splits: dict[tuple[str, ...], list[_NameClass] | None] = {}
 
     def of(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction; computed once."""
@@ -151,47 +182,51 @@ class MergedObjects:
         if sets is None:
             sets = self._sets[key] = self._together(goal, meets)
         goals: dict[tuple[int, Goal], None] = {}
-        for way in sets:
-            asked = tuple([formula for bits, _, formula, _ in way if bits & open and formula is not TRUE])
-            goals[sum([bits for bits, is_met, _, _ in way if is_met]) & open, asked] = None
+        for outcomes in sets:
+            asked = tuple([each.asked for each in outcomes if each.demands & open and each.asked is not TRUE])
+            goals[sum([each.demands for each in outcomes if each.is_met]) & open, asked] = None
         return list(goals)
 
-    def _together(self, goal: Goal, meets: Meets) -> list[_Met]:
-        """Return the sets of demands that a value may meet.
+    def _together(self, goal: Goal, meets: Meets) -> list[_Outcomes]:
+        """Return the sets of demands that a value of a goal may meet: two ways for each formula of the demands, met or
+        not, without the combinations that no value has.
 
-        Where they are many, or members may come in any order, a value that meets a demand is told apart from one that
-        does not, so that few sets are possible for one value.
+        Where the formulas are many, or members may come in any order, the sets are exact: a value that meets a demand
+        is told apart from one that does not, so that few sets are possible for one value. Else "not met" asks nothing.
         """
         meaning = self.lowering.meaning
-        groups: dict[object, tuple[int, Formula]] = {}
+        groups: dict[object, tuple[int, Formula]] = {}  # by meaning: the demands, as bits, and their formula
         for index, formula in meets:
-            bits, first = groups.get(meaning(formula), (0, formula))
-            groups[meaning(formula)] = bits | 1 << index, first
-        exact = len(groups) > MAX_SUBSETS or self.lowering.options.property_order == "any"
-        known = goal if not exact else self._alternatives(goal)
-        ways: list[tuple[_Met, Goal]] = [((), known)]  # and all that is known, as one formula once it was expanded
+            demands, first = groups.get(meaning(formula), (0, formula))
+            groups[meaning(formula)] = demands | 1 << index, first
+        is_exact = len(groups) > MAX_SUBSETS or self.lowering.options.property_order == "any"
+        # Each with all that is known of such a value: if the sets are exact, as one formula, expanded once.
+        ways: list[tuple[_Outcomes, Goal]] = [((), self._alternatives(goal) if is_exact else goal)]
         apart = self.lowering.are_apart
-        for bits, formula in groups.values():
+        for demands, formula in groups.values():
             if formula == TRUE:  # to meet more loses nothing
-                ways = [((*way, (bits, True, TRUE, TRUE)), facts) for way, facts in ways]
+                ways = [((*way, _Outcome(demands, True, TRUE, TRUE)), facts) for way, facts in ways]
                 continue
-            denied = negated(formula) if exact and is_deniable(formula) else None
-            unmet = denied if denied is not None and self._is_simple(denied) else TRUE
-            more: list[tuple[_Met, Goal]] = []
+            met = _Outcome(demands, True, formula, formula)
+            denied = negated(formula) if is_exact and is_deniable(formula) else None
+            is_simple = denied is not None and len(self.lowering.branches((denied,))) <= MAX_SIMPLE
+            unmet = _Outcome(demands, False, denied if denied is not None and is_simple else TRUE, formula)
+            more: list[tuple[_Outcomes, Goal]] = []
             for way, facts in ways:
-                if exact and any(is_met and apart((other,), (formula,)) for _, is_met, _, other in way):
+                if is_exact and any(each.is_met and apart((each.formula,), (formula,)) for each in way):
                     more.append((way, facts))
                     continue
-                met = self._alternatives((*facts, formula)) if exact else (*facts, formula)
-                if exact and met == (FALSE,):  # no such value meets it
+                met_facts = self._alternatives((*facts, formula)) if is_exact else (*facts, formula)
+                if is_exact and met_facts == (FALSE,):  # no such value meets it
                     more.append((way, facts))
                     continue
-                kept = tuple([each for each in way if each[1] or not apart((each[3],), (formula,))])
-                more.append(((*kept, (bits, True, formula, formula)), met))
+                # A formula that is apart from this one is not met anyway.
+                kept = tuple([each for each in way if each.is_met or not apart((each.formula,), (formula,))])
+                more.append(((*kept, met), met_facts))
                 if denied is None:
                     more.append((way, facts))
-                elif (rest := self._alternatives((*facts, denied))) != (FALSE,):
-                    more.append(((*way, (bits, False, unmet, formula)), rest))
+                elif (unmet_facts := self._alternatives((*facts, denied))) != (FALSE,):
+                    more.append(((*way, unmet), unmet_facts))
             ways = more
             if len(ways) > MAX_WAYS:
                 raise too_many_ways()
@@ -201,9 +236,6 @@ class MergedObjects:
         """Return the alternatives of a goal as a goal, which is expanded only once."""
         found = self.lowering.branches(goal)
         return (FALSE,) if not found else (found[0],) if len(found) == 1 else (AnyOf(tuple(found)),)
-
-    def _is_simple(self, formula: Formula) -> bool:
-        return len(self.lowering.branches((formula,))) <= MAX_SIMPLE
 
     def _merge(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction of objects; one part without patterns and demands needs no regions of
@@ -224,28 +256,11 @@ class MergedObjects:
 
     def _joined(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction of several schemas: one goal for each declared name, one for each region of
-        other names that the same patterns match."""
-        parts = objects.parts
-        closed = (
-            not self._open
-            and any(part.names_properties or part.patterns for part in parts)
-            and all(part.additional is None for part in parts)
-            and not objects.unevaluated
-        )
-        named_demands = [exists.name for exists in objects.exists if exists.name is not None]
-        names: dict[str, None] = {}
-        for part in parts:
-            names.update(dict.fromkeys(part.properties))
-        names.update(dict.fromkeys(objects.required))
-        names.update(dict.fromkeys(named_demands))
-        for part in _excepted(objects):
-            names.update(dict.fromkeys(part.properties))
-        names.update(dict.fromkeys(sorted(objects.absent)))
-        for some in objects.any_exists:
-            names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
-            names.update(dict.fromkeys(sorted(some.absent)))
-        exclusive = tuple(dict.fromkeys(objects.exclusive))
-        names.update(dict.fromkeys(sorted(frozenset().union(*exclusive))))
+        other names that the same patterns match.
+
+        Raises:
+            LimitError: it has too many demands, or too many regions.
+        """
         demands = _demands(objects)
         if len(objects.any_exists) > MAX_DEMANDS:
             raise LimitError(
@@ -253,19 +268,66 @@ class MergedObjects:
                 hint="close objects (additionalProperties: false), give each alternative a property with its own "
                 "const, or use anyOf",
             )
-        required = {*objects.required, *named_demands}
-        barred = set(objects.absent)
-        for each in exclusive:  # a required member bars the others; two of them bar each other
-            needed = each & required
-            if needed:
-                barred.update(each if len(needed) > 1 else each - needed)
+        closed = self._is_closed(objects)
+        exclusive = tuple(dict.fromkeys(objects.exclusive))
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
-        named = [self.lowering.strings((formula,)) for formula in objects.names]
-        goals, declared_names = self._plain_goals(parts, names)
+        names = _member_names(objects)
+        members = self._members(objects, names, patterns, demands, closed)
+        regions = []
+        for region in self._regions(objects, names, patterns, closed):
+            listed = None if region.roomy else listing(self.nodes.terms, region.names, MAX_NAMES)
+            if listed is None:
+                regions.append(region)
+            else:
+                members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
+        reached: list[Member | Region] = [*members, *regions]
+        for each in reached:
+            if each.meets:  # for its error, if there are too many: before any member is written
+                self.meeting(each.goal, each.meets, -1)
+        absent = tuple(some.absent for some in demands)
+        self.nodes.weight += MERGED_BYTES * len(members)
+        return ObjectShape(tuple(members), tuple(regions), absent, exclusive, objects.least, objects.most)
+
+    def _is_closed(self, objects: Objects) -> bool:
+        """Return True if the option ``additional_properties`` closes objects: their schemas declare members, and say
+        nothing of others."""
+        parts = objects.parts
+        return (
+            not self._open
+            and any(part.names_properties or part.patterns for part in parts)
+            and all(part.additional is None for part in parts)
+            and not objects.unevaluated
+        )
+
+    def _members(
+        self,
+        objects: Objects,
+        names: Iterable[str],
+        patterns: list[tuple[str, int]],
+        demands: list[AnyExists],
+        closed: bool,
+    ) -> list[Member]:
+        """Return the members of some names; a member that no object can have has the goal FALSE.
+
+        Args:
+            objects: the conjunction.
+            names: the names.
+            patterns: the patterns of names, with their terms.
+            demands: the demands.
+            closed: see `_is_closed`.
+        """
         asked: dict[str, list[Formula]] = {}
         for exists in objects.exists:
             if exists.name is not None:
                 asked.setdefault(exists.name, []).append(exists.formula)
+        required = {*objects.required, *asked}
+        barred = set(objects.absent)
+        for each in objects.exclusive:  # a required member bars the others; two of them bar each other
+            needed = each & required
+            if needed:
+                barred.update(each if len(needed) > 1 else each - needed)
+        valid_names = [self.lowering.strings((formula,)) for formula in objects.names]
+        goals, declared_names = self._plain_goals(objects.parts, names)
         matched: frozenset[str] = frozenset()
         members = []
         for name in names:
@@ -274,31 +336,14 @@ class MergedObjects:
             if matched or objects.unevaluated:
                 goal, declared = member_goal(objects, matched, name)
             else:
-                goal = goals[name]
-                declared = name in declared_names
-            if name in asked:
-                goal += asked[name]
-            if (
-                (closed and not declared)
-                or name in barred
-                or (named and not all(self._matches(term, name) for term in named))
-            ):
+                goal, declared = goals[name], name in declared_names
+            goal += asked.get(name, ())
+            is_valid = all(self._matches(term, name) for term in valid_names)
+            if (closed and not declared) or name in barred or not is_valid:
                 goal = [FALSE]
             meets = self._met(demands, matched, name) if demands else ()
             members.append(Member(name, tuple(goal), name in required, meets))
-        regions = []
-        for region in self._regions(objects, names, patterns, closed):
-            listed = None if region.roomy else listing(self.nodes.terms, region.names, MAX_NAMES)
-            if listed is None:
-                regions.append(region)
-            else:
-                members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
-        for reached in [(each.goal, each.meets) for each in members] + [(each.goal, each.meets) for each in regions]:
-            if reached[1]:  # a limit of the demands is met before any member is written
-                self.meeting(*reached, -1)
-        absent = tuple(some.absent for some in demands)
-        self.nodes.weight += MERGED_BYTES * len(members)
-        return ObjectShape(tuple(members), tuple(regions), absent, exclusive, objects.least, objects.most)
+        return members
 
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
         """Return the shape of one schema without patterns, the most frequent case, in which nothing is merged."""
@@ -320,7 +365,7 @@ class MergedObjects:
         return ObjectShape(tuple(members), regions, (), (), objects.least, objects.most)
 
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
-        """Return the demands that a member of this name, which matches these patterns, may meet."""
+        """Return the demands that a member of this name, which matches the patterns ``matched``, may meet."""
 
         def fails(formula: Formula) -> bool:
             return self._matches(self.lowering.strings((negated(formula),)), name)
@@ -379,12 +424,23 @@ class MergedObjects:
     def _regions(
         self, objects: Objects, names: Iterable[str], patterns: list[tuple[str, int]], closed: bool
     ) -> Iterator[Region]:
-        """Yield the undeclared names, split by the schemas that apply to them; empty regions are left out."""
+        """Yield the undeclared names, split by the schemas that apply to them; empty regions are left out.
+
+        Args:
+            objects: the conjunction.
+            names: the declared names.
+            patterns: the patterns of names, with their terms.
+            closed: see `_is_closed`.
+
+        Raises:
+            LimitError: there are too many.
+        """
         terms = self.nodes.terms
         language = self.beside(names)
         if objects.names:
             language = terms.and_([language, *(self.lowering.strings((formula,)) for formula in objects.names)])
         demands = _demands(objects)
+        # What splits the names, with the term of the names for which it holds: patterns, and formulas that names fail.
         splitters: list[tuple[object, int]] = list(patterns)
         splitters += [
             (exists.failing, self.lowering.strings((negated(exists.failing),)))
@@ -397,17 +453,17 @@ class MergedObjects:
                 yield Region(language, tuple(goal), (), True)
             return
         if not objects.names and len(patterns) == len(splitters) <= MAX_PAIRED:
-            parts = self._split(patterns)
-            if parts is not None:
-                yield from self._pattern_regions(objects, language, parts, demands, closed)
+            classes = self._split(patterns)
+            if classes is not None:
+                yield from self._pattern_regions(objects, language, classes, demands, closed)
                 return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
         if not is_cofinite(terms, language) and terms.is_empty(language):
             split = []
-        for key, matching in splitters:
+        for splitter, matching in splitters:
             finer = []
             for language, matched in split:
-                finer.append((terms.and_([language, matching]), matched | {key}))
+                finer.append((terms.and_([language, matching]), matched | {splitter}))
                 finer.append((terms.and_([language, terms.not_(matching)]), matched))
             split = [(language, matched) for language, matched in finer if not terms.is_empty(language)]
             if len(split) > MAX_REGIONS:
@@ -416,63 +472,61 @@ class MergedObjects:
                     hint="make the patterns of patternProperties exclude each other",
                 )
         for language, matched in split:
-            those = frozenset(key for key in matched if isinstance(key, str))
+            those = frozenset(splitter for splitter in matched if isinstance(splitter, str))  # the patterns
             goal, declared = member_goal(objects, those, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
             yield Region(language, tuple(goal), _met_by(demands, those, matched), is_roomy(terms, language))
 
     def _pattern_regions(
-        self, objects: Objects, beside: int, split: list[list[Any]], demands: list[AnyExists], closed: bool
+        self, objects: Objects, undeclared: int, classes: list[_NameClass], demands: list[AnyExists], closed: bool
     ) -> Iterator[Region]:
-        """Yield the same, where only patterns split the names, and all but some finitely many are undeclared."""
+        """Yield the same, where only patterns split the names, into these classes, and all but some finitely many names
+        are ``undeclared``."""
         terms = self.nodes.terms
-        for part in split:
-            matched, language, roomy = part
-            goal, declared = member_goal(objects, matched, None)
+        for each in classes:
+            goal, declared = member_goal(objects, each.patterns, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
-            if roomy is None:
-                roomy = part[2] = is_roomy(terms, language)
+            if each.roomy is None:
+                each.roomy = is_roomy(terms, each.names)
             # Of infinitely many continuations of each prefix, infinitely many are left without the declared names.
-            names = terms.and_([beside, language])
-            if roomy or not terms.is_empty(names):
-                meets = _met_by(demands, matched, matched) if demands else ()
-                yield Region(names, tuple(goal), meets, roomy or is_roomy(terms, names))
+            names = terms.and_([undeclared, each.names])
+            if each.roomy or not terms.is_empty(names):
+                meets = _met_by(demands, each.patterns, each.patterns) if demands else ()
+                yield Region(names, tuple(goal), meets, each.roomy or is_roomy(terms, names))
 
-    def _split(self, patterns: list[tuple[str, int]]) -> list[list[Any]] | None:
+    def _split(self, patterns: list[tuple[str, int]]) -> list[_NameClass] | None:
         """Return the classes of names by the patterns that they match; None if they are too many.
 
-        Each class is a list: the matched patterns, the names (a term), and whether they are roomy (see `Region`; None:
-        not computed yet). Computed once, as many objects have the same patterns. Most patterns exclude each other: each
-        pair is compared once, and a class is not intersected with the complements of patterns that it excludes.
+        Computed once, as many objects have the same patterns. Most patterns exclude each other: each pair is compared
+        once, and a class is not intersected with the complements of patterns that it excludes.
         """
         key = tuple([pattern for pattern, _ in patterns])
         if key not in self._splits:
             terms = self.nodes.terms
-            # the patterns that hold; those that do not; the names
+            # Of each class: the indices of the patterns that its names match; those of other patterns, without the ones
+            # that exclude a matched one; and its names.
             split: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [((), (), terms.ALL)]
             for index, (_, matching) in enumerate(patterns):
                 apart = {other for other in range(index) if terms.is_empty(terms.and_([patterns[other][1], matching]))}
                 finer: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
-                for held, denied, language in split:
-                    if not apart.isdisjoint(held):
-                        finer.append((held, denied, language))
+                for matched, unmatched, names in split:
+                    if not apart.isdisjoint(matched):
+                        finer.append((matched, unmatched, names))
                         continue
-                    meeting = tuple([other for other in denied if other not in apart])
-                    both = [matching, *(patterns[other][1] for other in held)]
-                    names = terms.and_([*both, *(terms.not_(patterns[other][1]) for other in meeting)])
-                    if not terms.is_empty(names):
-                        finer.append(((*held, index), meeting, names))
-                    names = terms.and_([language, terms.not_(matching)])
-                    if not terms.is_empty(names):
-                        finer.append((held, (*denied, index), names))
+                    meeting = tuple([other for other in unmatched if other not in apart])
+                    both = [matching, *(patterns[other][1] for other in matched)]
+                    with_it = terms.and_([*both, *(terms.not_(patterns[other][1]) for other in meeting)])
+                    if not terms.is_empty(with_it):
+                        finer.append(((*matched, index), meeting, with_it))
+                    without = terms.and_([names, terms.not_(matching)])
+                    if not terms.is_empty(without):
+                        finer.append((matched, (*unmatched, index), without))
                 split = finer
                 if len(split) > MAX_REGIONS:
                     break
-            found: list[list[Any]] = [
-                [frozenset([key[index] for index in held]), names, None] for held, _, names in split
-            ]
+            found = [_NameClass(frozenset([key[index] for index in matched]), names) for matched, _, names in split]
             self._splits[key] = found if len(split) <= MAX_REGIONS else None
         return self._splits[key]
 
@@ -484,6 +538,24 @@ def too_many_ways(keyword: str | None = None) -> LimitError:
         hint="give each alternative of oneOf a property with its own const, use anyOf, or give fewer contains",
         place=Place(keyword=keyword),
     )
+
+
+def _member_names(objects: Objects) -> list[str]:
+    """Return every name of which a conjunction says something, in the order of its schemas: declared, required,
+    demanded, or forbidden."""
+    names: dict[str, None] = {}
+    for part in objects.parts:
+        names.update(dict.fromkeys(part.properties))
+    names.update(dict.fromkeys(objects.required))
+    names.update(dict.fromkeys(exists.name for exists in objects.exists if exists.name is not None))
+    for part in _excepted(objects):
+        names.update(dict.fromkeys(part.properties))
+    names.update(dict.fromkeys(sorted(objects.absent)))
+    for some in objects.any_exists:
+        names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
+        names.update(dict.fromkeys(sorted(some.absent)))
+    names.update(dict.fromkeys(sorted(frozenset().union(*objects.exclusive))))
+    return list(names)
 
 
 def _every(objects: Objects) -> Iterator[Exists]:

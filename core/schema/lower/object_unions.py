@@ -19,7 +19,7 @@ from ...language.node_kinds import UNASKED
 from ..normal.assertions import asserts_only
 from ..normal.conjunction import Conjunction
 from ..read.located import SignedSchema
-from .object_plan import UNKNOWN, ObjectPlan
+from .object_plan import ObjectPlan
 from .object_rules import MembersState, is_used_up
 from .object_witnesses import spelled_names
 from .tagged_objects import listed_strings
@@ -37,8 +37,16 @@ _OBJECT = frozenset({"object"})
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-#: A member of one of some plans: the index of the plan, and the member's number there; -1: an undeclared one.
-Place = tuple[int, int]
+class PlanMember(NamedTuple):
+    """A member of one of some plans.
+
+    Attributes:
+        plan: the index of the plan.
+        number: the member's number there; -1: an undeclared one.
+    """
+
+    plan: int
+    number: int
 
 
 class NamedPlans:
@@ -47,34 +55,31 @@ class NamedPlans:
     Attributes:
         plans: the plans.
         names: the declared names of all plans.
-        places: for each name, the members that have it.
+        members: for each name, the declared members that have it.
         spelled: for each name, its text.
         open: the undeclared members, of the plans that allow them.
     """
 
     def __init__(self, plans: tuple[ObjectPlan, ...], ending: bytes) -> None:
         self.plans = plans
-        by_name: dict[str, list[Place]] = {}
+        by_name: dict[str, list[PlanMember]] = {}
         for index, plan in enumerate(plans):
             for number, name in enumerate(plan.names):
-                if name in by_name:
-                    by_name[name].append((index, number))
-                else:
-                    by_name[name] = [(index, number)]
+                by_name.setdefault(name, []).append(PlanMember(index, number))
         self.names = list(by_name)
-        self.places = list(by_name.values())
+        self.members = list(by_name.values())
         self.spelled = spelled_names(self.names, ending)
-        self.open: list[Place] = [(index, -1) for index, plan in enumerate(plans) if plan.others]
+        self.open = [PlanMember(index, -1) for index, plan in enumerate(plans) if plan.others]
 
-    def named(self, number: int) -> Iterator[Place]:
+    def named(self, number: int) -> Iterator[PlanMember]:
         """Yield the members that may have a name, by its number: declared ones, then undeclared ones of the plans that
         do not declare it; -1: any name that no plan declares."""
-        declared = self.places[number] if number >= 0 else []
+        declared = self.members[number] if number >= 0 else []
         yield from declared
-        those = {index for index, _ in declared} if self.open else set()
-        for index, undeclared in self.open:
-            if index not in those:
-                yield index, undeclared
+        declaring = {member.plan for member in declared} if self.open else set()
+        for undeclared in self.open:
+            if undeclared.plan not in declaring:
+                yield undeclared
 
 
 class UnionState(NamedTuple):
@@ -169,16 +174,16 @@ class ObjectUnions:
         self._typed: dict[str, int] = {}  # by the name of a type, the node of its values
 
     def plan_of(self, branch: Conjunction) -> ObjectPlan | None:
-        """Return the plan of an alternative that can be one of a union: only plain objects, whose undeclared names are
-        all but the declared ones; None for other alternatives."""
+        """Return the plan of an alternative that can be lowered together with others: objects only, plain, and closed
+        or with any undeclared name; None for other alternatives."""
         if branch.values is not None or branch.types != _OBJECT:
             return None
-        if branch.objects.most is not None or branch.objects.least:
+        if branch.objects.most is not None or branch.objects.least:  # not plain: no plan need be made
             return None
         plan = self.objects.plan(branch.objects)
         others = plan.others
-        is_simple = not others or (len(others) == 1 and others[0].names == self.objects.merged.beside(plan.names))
-        return plan if plan.plain and is_simple else None
+        takes_any = len(others) == 1 and others[0].names == self.objects.merged.beside(plan.names)
+        return plan if plan.plain and (not others or takes_any) else None
 
     def node(self, plans: Iterable[ObjectPlan]) -> int:
         """Return the objects of some plans."""
@@ -189,10 +194,10 @@ class ObjectUnions:
 
         Args:
             left: the plans that it may be of, each with the state of its members.
-            written: see `UnionState`.
+            written: the names written so far (see `UnionState`).
             is_first: no member is written yet.
         """
-        if len(left) == 1 and not is_first:
+        if len(left) == 1 and not is_first:  # one object is left: its own states go on
             ((plan, at),) = left.items()
             return self.objects.after_member(plan, MembersState(at))  # which forbids the names written so far
         plans, at_each = tuple(left), tuple(left.values())
@@ -230,9 +235,9 @@ class ObjectUnions:
         """Return a node that is empty if and only if no object can be completed after a name (`NamedPlans.named`)."""
         plans = state.plans.plans
         return self._any_of(
-            self.objects.witness_after_name(plans[index], member)
-            for index, member in state.plans.named(number)
-            if self._after(state, index, member) is not None
+            self.objects.witness_after_name(plans[member.plan], member.number)
+            for member in state.plans.named(number)
+            if self._after(state, member) is not None
         )
 
     def _witness(self, plan: ObjectPlan) -> int:
@@ -241,7 +246,7 @@ class ObjectUnions:
         return found
 
     def _any_of(self, found: Iterable[int]) -> int:
-        """Return the union of some nodes; EPSILON, if it is among them."""
+        """Return the union of some witnesses; EPSILON if it is among them, as the union is surely not empty then."""
         parts: dict[int, None] = {}
         for node in found:
             if node == self.nodes.EPSILON:
@@ -256,23 +261,23 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         if objects.any_order and is_used_up(nodes, plans.plans[0]):
             return self.in_order(state)
-        is_open = any(self._after(state, index, number) is not None for index, number in plans.open)
+        may_be_undeclared = any(self._after(state, member) is not None for member in plans.open)
         numbers = [
             number
             for number, name in enumerate(plans.names)
-            if name not in state.written and (is_open or self._may_come(state, number))
+            if name not in state.written and (may_be_undeclared or self._may_come(state, number))
         ]
-        family = _AfterName(self, state)
+        family = _AfterName(self, state)  # its rules have the number of a name plus one; 0: an undeclared name
         rests = nodes.lazy_each(family, [number + 1 for number in numbers], [UNASKED] * len(numbers))
         lead = b"" if state.is_first else objects.lead
-        keys = nodes.words({lead + plans.spelled[number]: rest for number, rest in zip(numbers, rests, strict=True)})
-        if is_open:
+        members = nodes.words({lead + plans.spelled[number]: rest for number, rest in zip(numbers, rests, strict=True)})
+        if may_be_undeclared:
             (after,) = nodes.lazy_each(family, [0], [UNASKED])
             name = nodes.json_string(objects.merged.beside(plans.names))
             parts = [nodes.literal(lead), name, unless_repeated(nodes), nodes.literal(objects.ending), after]
-            keys = nodes.alt([keys, nodes.sequence(parts)])
-        keys = objects.after_comma(keys, state.is_first)
-        return nodes.alt([objects.closed(), keys]) if self._may_end(state) else keys
+            members = nodes.alt([members, nodes.sequence(parts)])
+        members = objects.after_comma(members, state.is_first)
+        return nodes.alt([objects.closed(), members]) if self._may_end(state) else members
 
     def expand_after_name(self, state: UnionState, number: int) -> int:
         """Return the rest of an object after a name, expanded (see `NamedPlans.named`): each value with the objects
@@ -280,16 +285,16 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         texts: dict[str, dict[ObjectPlan, int]] = {}  # by a listed string, what is left after it
         values: dict[int, dict[ObjectPlan, int]] = {}  # by the node of a value, likewise
-        for index, member in plans.named(number):
-            after = self._after(state, index, member)
+        for member in plans.named(number):
+            after = self._after(state, member)
             if after is not None:
-                plan = plans.plans[index]
-                strings, value = self._value(plan, member)
-                if value == UNKNOWN:
-                    for text in strings:
-                        texts.setdefault(text, {})[plan] = after
-                else:
+                plan = plans.plans[member.plan]
+                value = self._value(plan, member.number)
+                if isinstance(value, int):
                     values.setdefault(value, {})[plan] = after
+                else:
+                    for text in value:
+                        texts.setdefault(text, {})[plan] = after
         written = state.written
         if number >= 0 and plans.open:
             written |= {plans.names[number]}
@@ -299,24 +304,25 @@ class ObjectUnions:
         options += [nodes.seq(value, self.rest(left, written)) for value, left in values.items()]
         return objects.after_colon(nodes.alt(options))
 
-    def _value(self, plan: ObjectPlan, number: int) -> tuple[Sequence[str], int]:
-        """Return the value of a member: the strings that it is one of, and `UNKNOWN`; or none, and its node."""
+    def _value(self, plan: ObjectPlan, number: int) -> Sequence[str] | int:
+        """Return the value of a member: the strings that it is one of, if its schema just lists them; else its node.
+        The schema is read as it is, without its normal form, which takes longer."""
         goal = plan.goal(number)
         if self.objects.lowering.knows_lists and len(goal) < 2:
-            schema: Any = True
+            schema: Any = True  # no goal: any value
             if goal:
                 formula = goal[0]
                 schema = formula.located.schema if type(formula) is SignedSchema and formula.positive else False
-            if not isinstance(schema, bool):
+            if schema is True:
+                return self._of_type("any", plan, number)
+            if schema is not False:
                 kind = schema.get("type")
                 if type(kind) is str and asserts_only(schema, "type"):
-                    return (), self._of_type(kind, plan, number)
+                    return self._of_type(kind, plan, number)
                 strings = listed_strings(schema)
                 if strings is not None:
-                    return strings, UNKNOWN
-            elif schema:
-                return (), self._of_type("any", plan, number)
-        return (), self.objects.member_value(plan, number)
+                    return strings
+        return self.objects.member_value(plan, number)
 
     def _of_type(self, kind: str, plan: ObjectPlan, number: int) -> int:
         """Return the value of a member that is any value of a type; computed once, as most members are such."""
@@ -325,9 +331,10 @@ class ObjectUnions:
             node = self._typed[kind] = self.objects.member_value(plan, number)
         return node
 
-    def _after(self, state: UnionState, index: int, number: int) -> int | None:
+    def _after(self, state: UnionState, member: PlanMember) -> int | None:
         """Return the state of the members of a plan after one of them (`MembersState.at`); None: it may not come."""
-        plan, at = state.plans.plans[index], state.at[index]
+        plan, at = state.plans.plans[member.plan], state.at[member.plan]
+        number = member.number
         if self.objects.any_order:
             if number < 0:
                 return at
@@ -339,10 +346,7 @@ class ObjectUnions:
 
     def _may_come(self, state: UnionState, number: int) -> bool:
         """Return True if a plan that declares a name may have it next."""
-        for index, member in state.plans.places[number]:
-            if self._after(state, index, member) is not None:
-                return True
-        return False
+        return any(self._after(state, member) is not None for member in state.plans.members[number])
 
     def _may_end(self, state: UnionState) -> bool:
         """Return True if an object of some plan is complete."""

@@ -37,14 +37,14 @@ class _SearchState(NamedTuple):
         component: the index of the component.
         position: the index of the next member, among those of the component; their number: only regions are left.
         at: the members that were written, as bits.
-        count: the number of members that were written, as far as it matters.
+        members: the number of members that were written, as far as it matters.
         open: the demands that are not met yet, as bits.
     """
 
     component: int
     position: int
     at: int
-    count: int
+    members: int
     open: int
 
 

@@ -18,8 +18,8 @@ _UNIONS = tuple(row for row in KEYWORDS.values() if row.join in (Join.SOME, Join
 
 
 def followed(document: Document, located: Located) -> Located | None:
-    """Return the schema to which a schema leads that only refers to others; the schema itself if it says more; None if
-    it leads to itself."""
+    """Return the schema at the end of a chain of synonyms (`{"$ref": "#/$defs/a"}` -> the schema of `a`); the schema
+    itself if it is none; None if the chain is a circle."""
     seen: set[object] = set()
     while (target := _synonym(document, located)) is not None:
         if located.key in seen:
@@ -40,12 +40,12 @@ def _synonym(document: Document, located: Located) -> Located | None:
         return None
     for row in _CONJOINED:
         if asserts_only(schema, row.name):
-            asking = [
+            constraining = [
                 each
                 for each in located.items(row.name)
                 if each.schema is False or (each.schema is not True and asserted(each.schema))
             ]
-            return asking[0] if len(asking) == 1 else None
+            return constraining[0] if len(constraining) == 1 else None
     return None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...language import node_kinds
 from ..normal.assertions import asserted
@@ -31,9 +31,16 @@ class _Lowering(GoalNodes, Protocol):
         """Return what follows the tag of an object."""
 
 
-#: The keywords of an object whose members are written in the order of ``properties``, nothing else being asked of it.
+#: The only keywords of an object that can have a tag, and those of its tag.
 _PLAIN = frozenset({"type", "properties", "required", "additionalProperties"})
 _CONSTANT = frozenset({"type", "const", "enum"})
+
+
+class _Tag(NamedTuple):
+    """The first member of some objects, which is required and a constant string."""
+
+    name: str
+    values: Sequence[str]
 
 
 @dataclass(slots=True, eq=False)
@@ -72,10 +79,10 @@ def tagged_objects(lowering: _Lowering, options: Sequence[Located]) -> int | Non
     for option in options:
         schema = option.schema
         tag = _tag(schema) if isinstance(schema, Mapping) else None
-        if tag is None or (name is not None and tag[0] != name):
+        if tag is None or name not in (None, tag.name):
             return None
-        name, values = tag
-        for value in dict.fromkeys(values):
+        name = tag.name
+        for value in dict.fromkeys(tag.values):
             by_tag.setdefault(value, []).append(option)
     if name is None:
         return None
@@ -85,18 +92,18 @@ def tagged_objects(lowering: _Lowering, options: Sequence[Located]) -> int | Non
     return lowering.objects.tagged(name, nodes.words(dict(zip(map(spelled_name, by_tag), rests, strict=True))))
 
 
-def _tag(schema: Mapping[str, Any]) -> tuple[str, Sequence[str]] | None:
-    """Return the name and the values of the tag of objects; None: they have none, or more is asked of them."""
+def _tag(schema: Mapping[str, Any]) -> _Tag | None:
+    """Return the tag of objects; None: they have none, or the schema has other keywords."""
     properties = schema.get("properties")
     if not properties or schema.get("type") != "object" or not asserted(schema) <= _PLAIN:
         return None
     name, tag = next(iter(properties.items()))
     values = listed_strings(tag) if name in schema.get("required", ()) else None
-    return None if values is None else (name, values)
+    return None if values is None else _Tag(name, values)
 
 
 def listed_strings(schema: Any) -> Sequence[str] | None:
-    """Return the values of a schema whose only constraint is that they are listed strings; None: it is another one."""
+    """Return the strings that a schema lists, with ``enum`` or ``const``, if it constrains nothing else; else None."""
     if isinstance(schema, bool) or ("const" in schema) == ("enum" in schema) or not asserted(schema) <= _CONSTANT:
         return None
     values = schema["enum"] if "enum" in schema else (schema["const"],)
