@@ -60,9 +60,11 @@ class ArgumentsObject:
         """Return the types that a member's value may have."""
         if name not in self._kinds:
             kinds: set[str] = set()
-            for objects in (objects for branch in self._branches for objects in self._plain_objects(branch)):
-                for value in (value for goal in self._goals(objects, name) for value in self._lowering.branches(goal)):
-                    kinds.update(value.types if value.values is None else map(type_of, value.values))
+            for branch in self._branches:
+                for objects in self._plain_objects(branch):
+                    for goal in self._goals(objects, name):
+                        for value in self._lowering.branches(goal):
+                            kinds.update(value.types if value.values is None else map(type_of, value.values))
             self._kinds[name] = frozenset(kinds)
         return self._kinds[name]
 
@@ -72,7 +74,7 @@ class ArgumentsObject:
         return () if spelled is None else (spelled.encode(),)
 
     def name(self, names: int) -> int:
-        """Return the texts of the names of a term."""
+        """Return the texts of the names that are in a term."""
         terms = self._nodes.terms
         return self._nodes.text(terms.and_([names, regex_term(terms, self.style.names, whole=True)]))
 
@@ -87,48 +89,52 @@ class ArgumentsObject:
     def _raw(self, name: str, goal: Goal) -> int:
         """Return the value of an argument in markup: strings as they are, all other values as JSON or in marks of their
         type. A string that would be read as another value is left out."""
-        nodes, lowering, style = self._nodes, self._lowering, self.style
-        strings, others = [], []
+        nodes, terms, lowering, style = self._nodes, self._nodes.terms, self._lowering, self.style
+        strings: list[int] = []
         grammars: list[tuple[StringGrammar, int]] = []
+        others: list[int] = []  # values as JSON
         marks = dict(style.after_name_by_type)
         marked: list[int] = []  # values of the types that have markup of their own
         tagged = lowering.marked(VALUE, form=TAGGED)
         for branch in lowering.branches(goal):
-            if branch.values is None:
-                if "string" in branch.types:
-                    grammar, term = lowering.string_parts(branch)
-                    if grammar is None:
-                        strings.append(term)
-                    else:
-                        grammars.append((grammar, term))
-                others.append(lowering.branch(branch.of_types(branch.types - {"string", *marks})))
-                for kind in sorted(marks.keys() & branch.types):
-                    value = lowering.branch(branch.of_types(frozenset({kind})))
-                    marked.append(nodes.sequence([mark_node(nodes, marks[kind]), tagged, value]))
-                continue
-            values = [value for value in branch.values if lowering.holds(branch, value)]
-            words = [value for value in values if isinstance(value, str)]
-            strings += [nodes.terms.words(words)] if words else []
-            others.append(lowering.listed([v for v in values if not isinstance(v, str) and type_of(v) not in marks]))
-            for kind in sorted(marks.keys() & {type_of(value) for value in values}):
-                value = lowering.listed([value for value in values if type_of(value) == kind])
+            types = branch.types if branch.values is None else frozenset(map(type_of, lowering.allowed(branch)))
+            if "string" in types:
+                grammar, term = self._strings(branch)
+                if grammar is None:
+                    strings.append(term)
+                else:
+                    grammars.append((grammar, term))
+            others.append(self._of_types(branch, types - {"string", *marks}))
+            for kind in sorted(marks.keys() & types):
+                value = self._of_types(branch, frozenset({kind}))
                 marked.append(nodes.sequence([mark_node(nodes, marks[kind]), tagged, value]))
         if style.python_words:
             others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
         readings = sorted(self.kinds(name) - {"string"}) if style.after_name_raw is None else ()
-        clear = nodes.terms.not_(
-            nodes.terms.alt([regex_term(nodes.terms, READINGS[kind], whole=True) for kind in readings])
-        )
-        raw = [self._raw_string(None, nodes.terms.and_([nodes.terms.alt(strings), clear]))]
-        raw += [self._raw_string(grammar, nodes.terms.and_([term, clear])) for grammar, term in grammars]
+        clear = terms.not_(terms.alt([regex_term(terms, READINGS[kind], whole=True) for kind in readings]))
+        raw = [self._raw_string(None, terms.and_([terms.alt(strings), clear]))]
+        raw += [self._raw_string(grammar, terms.and_([term, clear])) for grammar, term in grammars]
         raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
         plain = nodes.sequence([self._after_name, tagged, nodes.alt(others)])
         written = nodes.alt([nodes.seq(raw_mark, nodes.alt(raw)), plain, *marked])
         return nodes.sequence([written, self._after_value, lowering.marked(ENDED, size=size_of(style.after_value))])
 
+    def _strings(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
+        """Return the strings of an alternative, as `GoalNodes.string_parts` does; listed ones are a term."""
+        if branch.values is None:
+            return self._lowering.string_parts(branch)
+        words = [value for value in self._lowering.allowed(branch) if isinstance(value, str)]
+        return None, self._nodes.terms.words(words)
+
+    def _of_types(self, branch: Conjunction, types: frozenset[str]) -> int:
+        """Return the texts, in JSON, of the values of an alternative that have one of some types."""
+        if branch.values is None:
+            return self._lowering.branch(branch.of_types(types))
+        return self._lowering.listed([value for value in self._lowering.allowed(branch) if type_of(value) in types])
+
     def _raw_string(self, grammar: StringGrammar | None, term: int) -> int:
         """Return the strings of a term, and of a grammar if there is one, as raw text or between the marks of a
-        block."""
+        block. As raw text, no string contains what ends it, or begins as a block does."""
         nodes, terms, style = self._nodes, self._nodes.terms, self.style
 
         def text(within: int) -> int:
@@ -161,6 +167,7 @@ class ArgumentsObject:
         return [self._constant(value) for value in values if isinstance(value, dict)]
 
     def _check(self, objects: Objects) -> None:
+        """Raise `UnsupportedSchemaError` if an object has names that the markup cannot write."""
         shape = self.objects.shape(objects)
         for member in shape.members:
             if not self.keys(member.name) and not self._lowering.is_false(member.goal):
@@ -174,6 +181,7 @@ class ArgumentsObject:
         return Objects(parts=(part,), required=tuple(value))
 
     def _goals(self, objects: Objects, name: str) -> list[Goal]:
+        """Return the goals that the value of a member may have."""
         shape = self.objects.shape(objects)
         goals = [member.goal for member in shape.members if member.name == name]
         if goals:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...errors import LimitError
 from ..normal.conjunction import Arrays, Goal, negated
 from ..normal.parts import fixed_positions, item_goal
@@ -11,7 +13,14 @@ from .merged_objects import MAX_SUBSETS, MAX_WAYS, MergedObjects, too_many_ways
 def item_goals(
     merged: MergedObjects, arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None
 ) -> tuple[Goal, ...]:
-    """Return the goals that the items from a position on may have (default: all items)."""
+    """Return the goals that the items from a position on may have, each once.
+
+    Args:
+        merged: knows which conditions one value may satisfy.
+        arrays: the conjunction of the array.
+        count: the position.
+        counted: for each `Contains`, the number of items counted before it; None: no items.
+    """
     size = fixed_positions(arrays)
     counted = (0,) * len(arrays.contains) if counted is None else counted
     return tuple(
@@ -23,11 +32,23 @@ def item_goals(
     )
 
 
-def ways_to_count(
-    merged: MergedObjects, arrays: Arrays, count: int, counted: tuple[int, ...]
-) -> list[tuple[Goal, tuple[int, ...]]]:
-    """Return the sets of `Contains` for which an item may count: each as a further goal of the item, and the counts
-    after it.
+class Way(NamedTuple):
+    """A way to count an item for some of the `Contains` of an array.
+
+    Attributes:
+        asked: the further goal of the item.
+        counted: for each `Contains`, the number of items counted after it.
+    """
+
+    asked: Goal
+    counted: tuple[int, ...]
+
+
+def ways_to_count(merged: MergedObjects, arrays: Arrays, count: int, counted: tuple[int, ...]) -> list[Way]:
+    """Return the sets of `Contains` for which an item may count.
+
+    A `Contains` with a maximum counts every item that satisfies it: any other item must satisfy its negation. Without a
+    maximum, items are counted up to its minimum, and an item that is not counted may be anything.
 
     Args:
         merged: knows which conditions one value may satisfy.
@@ -39,33 +60,35 @@ def ways_to_count(
         LimitError: they are too many.
     """
     if not arrays.contains:
-        return [((), counted)]
+        return [Way((), counted)]
     here = [index for index, part in enumerate(arrays.contains) if part.first <= count < (part.end or count + 1)]
-    # Of items that must not repeat, the values of each goal are counted, so that all combinations are goals.
-    free = [index for index in here if arrays.contains[index].most is None and not arrays.unique]
-    meets = tuple([(index, arrays.contains[index].formula) for index in free])
-    open = sum([1 << index for index in free if counted[index] < arrays.contains[index].least])
+    # Those without a maximum are met like the demands on an object. Not if items must not repeat: then the values of
+    # each goal are counted, so that all combinations are goals.
+    as_demands = [index for index in here if arrays.contains[index].most is None and not arrays.unique]
+    meets = tuple([(index, arrays.contains[index].formula) for index in as_demands])
+    open = sum([1 << index for index in as_demands if counted[index] < arrays.contains[index].least])
+    own = item_goal(arrays, count)
     try:
-        ways = merged.meeting(item_goal(arrays, count), meets, open) if open else [(0, ())]
+        # Each way: the `Contains` that count the item, as bits, and the further goal of the item.
+        ways = merged.meeting(own, meets, open) if open else [(0, ())]
     except LimitError:
         raise too_many_ways("contains") from None
     for index in here:
         part = arrays.contains[index]
         most = part.least if part.most is None else part.most
-        if index in free or (part.most is None and counted[index] >= most):
+        if index in as_demands or (part.most is None and counted[index] >= most):
             continue
-        counts = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < most]
+        counting = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < most]
         if part.most is not None:  # an item that satisfies it is counted
             denied = negated(part.formula)
             ways = [(bits, (*goal, denied)) for bits, goal in ways]
-        ways = [*counts, *ways]
+        ways = [*counting, *ways]
         if len(here) > MAX_SUBSETS and not arrays.unique:  # few of all combinations have items
-            own = item_goal(arrays, count)
             ways = [(bits, goal) for bits, goal in ways if merged.lowering.branches((*own, *goal))]
         if len(ways) > MAX_WAYS:
             raise too_many_ways("contains")
     return [
-        (goal, tuple([number + (bits >> index & 1) for index, number in enumerate(counted)])) for bits, goal in ways
+        Way(goal, tuple([number + (bits >> index & 1) for index, number in enumerate(counted)])) for bits, goal in ways
     ]
 
 

@@ -47,31 +47,32 @@ class ArrayPlan:
         goals: the goals of items by position, without ``contains``.
         limit: all numbers of items from this one on are equivalent; None: there is no such number.
         rests: the nodes of the rest of the array, by the keys of states (see `ArrayLowering._rest`).
-        few: with ``uniqueItems``, the value keys of each goal of items that has few values; None: not computed yet.
+        few: with ``uniqueItems``, the keys of the values of each goal of items that has few; None: not computed yet.
         classes: the results of `ArrayLowering._classes`.
         late: with ``uniqueItems``, items have infinitely many values, so that the written items only matter at the
             start of the next one; None: not computed yet.
         late_items: by position and written items: the node of the next item and the rest, if ``late`` is set.
-        told: with ``uniqueItems``, the values of items if they are few enough for a state for each set of earlier ones,
-            else (None,); None: not computed yet.
+        all_values: with ``uniqueItems``, the keys of the values of items, if they are few enough for a state for each
+        set
+            of earlier items, else (None,); None: not computed yet.
         compared: the items that are compared when they are written (see `ArrayLowering`); None: there are none; empty:
             not computed yet.
     """
 
-    def __init__(self, arrays: Arrays, checked: bool, located: Located | None) -> None:
+    def __init__(self, arrays: Arrays, may_compare: bool, located: Located | None) -> None:
         self.arrays = arrays
         self.located = located
         self.is_plain = not arrays.contains and not arrays.unique
         self.is_counting = bool(arrays.contains) and not arrays.unique and not fixed_positions(arrays)
         self.awaited: set[int] = set()
         self.goals: dict[int, Goal] = {}
-        self.compared: ComparedItems | None = ComparedItems(_NO_TYPES, {}) if checked else None
+        self.compared: ComparedItems | None = ComparedItems(_NO_TYPES, {}) if may_compare else None
         self.limit: int | None = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
         self.rests: dict[object, int] = {}
         self.few: dict[Goal, frozenset[str]] | None = None
-        self.told: tuple[frozenset[str] | None] | None = None
+        self.all_values: tuple[frozenset[str] | None] | None = None
         self.late: bool | None = None
         self.late_items: dict[tuple[int, frozenset[str]], int] = {}
         self.classes: dict[object, dict[str, int]] = {}

@@ -17,7 +17,7 @@ from ...json.values import same_value
 from ...language.reading_marks import CLOSED, ENTERED, VALUE
 from ..normal.conjunction import Arrays, Contains, Goal, negated
 from ..normal.parts import fixed_positions, item_goal
-from .array_items import ample_count, item_goals, ways_to_count
+from .array_items import Way, ample_count, item_goals, ways_to_count
 from .array_plan import ArrayPlan, Compared, ComparedItems
 from .context import GoalNodes, Supply, placed
 from .merged_objects import MergedObjects
@@ -28,8 +28,8 @@ MAX_AWAITED = 4_096
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
-#: Maximum number of values of items for which each set of earlier items has a state: 2 to the power of it.
-MAX_TOLD = 6
+#: Maximum number of values of items for which each set of earlier items has a state: 2 to the power of it are possible.
+MAX_LISTED_ITEMS = 6
 
 #: Number of `Contains` of which all sets may be awaited.
 _FEW = 12
@@ -108,15 +108,15 @@ class ArrayLowering:
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
     def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
-        """Return the arrays that satisfy a conjunction, but for some (value keys)."""
-        if self.lowering.is_marked:  # a text that is read has what it must have
+        """Return the arrays that satisfy a conjunction, without those whose keys are ``excluded``."""
+        if self.lowering.is_marked:  # a text that is read was written under these constraints
             arrays, excluded = replace(arrays, unique=False), _NONE
-        # An array that must differ from others spells out the items that it shares with them.
-        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
-        plan = self._plans.get((arrays, checked))
+        # Not if the array must differ from others: it spells out the items that it shares with them.
+        may_compare = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
+        plan = self._plans.get((arrays, may_compare))
         if plan is None:
-            plan = ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked, self.lowering.here)
-            self._plans[arrays, checked] = plan
+            plan = ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, may_compare, self.lowering.here)
+            self._plans[arrays, may_compare] = plan
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
@@ -127,7 +127,7 @@ class ArrayLowering:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple([min(sizes[number], most) for number in range(len(sizes))])
-        if arrays.contains:  # a limit is met before any item is written
+        if arrays.contains:  # for its error, if there are too many ways: before any item is written
             for index in range(fixed_positions(arrays) + 1):
                 ways_to_count(self._merged, arrays, index, counted)
         start = self._rest(_ItemsState(self, plan, 0, counted, written, left, excluded))
@@ -158,7 +158,7 @@ class ArrayLowering:
         return self._rest(replace(state, in_order=True))
 
     def _witness(self, state: _ItemsState) -> int | None:
-        """Return a node that is empty if and only if the array cannot be finished from a state; None: its rest."""
+        """Return the witness of the rest of an array from a state on; None: the rest itself, which has few states."""
         plan, arrays = state.plan, state.plan.arrays
         if self._may_close(state):
             return self.nodes.EPSILON
@@ -166,8 +166,9 @@ class ArrayLowering:
             return None
         if arrays.most is not None or any(part.most is not None for part in arrays.contains):
             return self._in_order(state)
-        goal = self._goal(plan, 0)
+        goal = self._goal(plan, 0)  # of every item
         missing = [(*goal, arrays.contains[index].formula) for index in self._awaited(state)]
+        # Without a maximum, each condition may have an item of its own; if none is missing, any item may follow.
         return self.nodes.sequence([self.lowering.value(each) for each in missing or [goal]])
 
     def _awaited(self, state: _ItemsState) -> list[int]:
@@ -192,13 +193,14 @@ class ArrayLowering:
                 )
         return found
 
-    def _ways(self, state: _ItemsState) -> list[tuple[Goal, tuple[int, ...]]]:
-        """Return the ways to count the next item (see `ways_to_count`)."""
+    def _ways(self, state: _ItemsState) -> list[Way]:
+        """Return the ways to count the next item (see `_ItemsState.in_order`)."""
         ways = ways_to_count(self._merged, state.plan.arrays, state.count, state.counted)
         awaited = self._awaited(state) if state.in_order else []
         if not awaited:
             return ways
-        return [way for way in ways if way[1][awaited[0]] > state.counted[awaited[0]]]
+        first = awaited[0]
+        return [way for way in ways if way.counted[first] > state.counted[first]]
 
     def end(self, state: _ItemsState) -> int:
         """Return the end of an array from a state without further items; EMPTY if it may not end there."""
@@ -209,7 +211,7 @@ class ArrayLowering:
         arrays = state.plan.arrays
         if state.count < arrays.least:
             return False
-        for array in state.excluded:
+        for array in state.excluded:  # it begins with the written items: it is equal if it has no others
             if len(value_of_key(array)) == state.count:
                 return False
         return not arrays.contains or all(map(_is_enough, state.counted, arrays.contains))
@@ -248,29 +250,45 @@ class ArrayLowering:
     # -- items that differ -------------------------------------------------------------------------------------
 
     def _item(self, state: _ItemsState, goal: Goal, counted: tuple[int, ...]) -> int:
-        """Return an item at a state, and everything after it."""
-        nodes, lowering, plan = self.nodes, self.lowering, state.plan
-        heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
+        """Return an item of a goal at a state, and everything after it; ``counted`` is `_ItemsState.counted` after it.
+
+        Where items must not repeat, or the array must differ from others, values are told apart in one of three ways:
+        all one by one, if they are few; at their end, with any others beside them; or some one by one, with all others
+        beside them.
+        """
+        plan, lowering, count = state.plan, self.lowering, state.count + 1
+        values = self._all_values(plan, goal)
+        written = state.written
+        if values is not None and written is not None and not state.excluded:
+            rests = {
+                value: self._rest(_ItemsState(self, plan, count, state.counted, written | {value}))
+                for value in sorted(values - written)
+            }
+            return lowering.filter_values(goal, rests.items())
+        compared = self._compared(plan)
+        if compared is None:
+            return self._item_beside(state, goal, counted)
+        own = compared.of[goal]
+        is_late = own.has_others and self._is_late(plan)
+        at_end = self.nodes.seq(
+            own.node, self._rest(_ItemsState(self, plan, count, counted, None if is_late else written))
+        )
+        if not own.has_others:
+            return at_end
+        others = lowering.without(goal, written or _NONE, compared.types)
+        return self.nodes.alt([at_end, self.nodes.seq(others, self._after(state, None, counted, _NONE))])
+
+    def _item_beside(self, state: _ItemsState, goal: Goal, counted: tuple[int, ...]) -> int:
+        """Return an item at a state, and everything after it: special values, and those that excluded arrays have here,
+        one by one, as the rest depends on them; and beside them all other values."""
+        plan, lowering = state.plan, self.lowering
+        written = state.written or _NONE
+        alike: dict[str, set[str]] = {}  # by the value that they have here, the excluded arrays
         for array in state.excluded:
             items = value_of_key(array)
             if len(items) > state.count:
-                heads.setdefault(value_key(items[state.count]), set()).add(array)
-        written = state.written or _NONE
-        told = self._told(plan, goal)
-        if told is not None and state.written is not None and not state.excluded:
-            ways = [(one, self._with(state, state.written | {one})) for one in sorted(told - state.written)]
-            return lowering.filter_values(goal, ways)
-        compared = self._compared(plan)
-        if compared is not None:
-            values = compared.of[goal]
-            late = values.has_others and self._is_late(plan)
-            after = self._rest(_ItemsState(self, plan, state.count + 1, counted, None if late else state.written))
-            checked = nodes.seq(values.node, after)
-            if not values.has_others:
-                return checked
-            others = lowering.without(goal, written, compared.types)
-            return nodes.alt([checked, nodes.seq(others, self._after(state, None, counted, _NONE))])
-        alone = set(heads)
+                alike.setdefault(value_key(items[state.count]), set()).add(array)
+        one_by_one = set(alike)
         classes: dict[str, int] = {}
         if plan.arrays.unique:
             classes = self._classes(plan, state.count, state.counted)
@@ -278,26 +296,24 @@ class ArrayLowering:
             # count is used up.
             needed = self._needed(plan.arrays, state.count, state.counted)
             is_spare = needed == self._needed(plan.arrays, state.count + 1, counted)
-            alone.update(value for value, number in classes.items() if is_spare or state.left[number])
-            alone -= written
-        choices = [(value, self._after(state, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
-        others = lowering.without(goal, written.union(alone, classes) if alone or classes else written)
-        return nodes.alt(
-            [lowering.filter_values(goal, sorted(choices)), nodes.seq(others, self._after(state, None, counted, _NONE))]
-        )
+            one_by_one.update(value for value, number in classes.items() if is_spare or state.left[number])
+            one_by_one -= written
+        choices = [
+            (value, self._after(state, value, counted, frozenset(alike.get(value, _NONE)))) for value in one_by_one
+        ]
+        others = lowering.without(goal, written.union(one_by_one, classes) if one_by_one or classes else written)
+        rest = self.nodes.seq(others, self._after(state, None, counted, _NONE))
+        return self.nodes.alt([lowering.filter_values(goal, sorted(choices)), rest])
 
-    def _with(self, state: _ItemsState, written: frozenset[str]) -> int:
-        """Return the rest of an array after an item at a state, where all items so far are known."""
-        return self._rest(_ItemsState(self, state.plan, state.count + 1, state.counted, written))
-
-    def _told(self, plan: ArrayPlan, goal: Goal) -> frozenset[str] | None:
-        """Return the values of items, if all items have the same goal with at most `MAX_TOLD` values; else None."""
-        if plan.told is None:
+    def _all_values(self, plan: ArrayPlan, goal: Goal) -> frozenset[str] | None:
+        """Return the values of items that must not repeat, if all items have this goal, and at most `MAX_LISTED_ITEMS`
+        values; else None."""
+        if plan.all_values is None:
             arrays, supply = plan.arrays, None
             if arrays.unique and not arrays.contains and len(item_goals(self._merged, arrays)) == 1:
-                supply = self.lowering.supply(goal, MAX_TOLD + 1)
-            plan.told = (frozenset(supply.values) if supply is not None and supply.is_complete else None,)
-        return plan.told[0]
+                supply = self.lowering.supply(goal, MAX_LISTED_ITEMS + 1)
+            plan.all_values = (frozenset(supply.values) if supply is not None and supply.is_complete else None,)
+        return plan.all_values[0]
 
     def _after(self, state: _ItemsState, value: str | None, counted: tuple[int, ...], excluded: frozenset[str]) -> int:
         """Return the rest of an array after an item at a state.
@@ -335,8 +351,8 @@ class ArrayLowering:
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve)
 
     def _late_item(self, state: _ItemsState, goal: Goal) -> int:
-        """Return an item that differs from all that the text has before it, and everything after it."""
-
+        """Return an item that differs from all that the text has before it, and everything after it: a dependent node
+        before the item (see `ArrayPlan.late`)."""
         plan, count = state.plan, state.count
 
         def resolve(before: Written) -> int:
@@ -348,13 +364,13 @@ class ArrayLowering:
                 )
             return node
 
-        static = self._item(state, goal, ())
+        static = self._item(state, goal, ())  # the items before are not known
         return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
     def _written(self, plan: ArrayPlan, before: Written) -> frozenset[str]:
-        """Return the items of the innermost open array, without those of `ArrayPlan.compared`."""
+        """Return the items of the innermost open array, without those that are compared at their end."""
         syntax = self.lowering.syntax
-        if syntax is not None:  # no items are
+        if syntax is not None:  # no items are compared at their end
             return frozenset({value_key(item) for item in syntax.items_before(before.text())})
         items = before.items()
         # The copy of a set has room for no more items. There is one for each item, so it counts.
@@ -406,7 +422,7 @@ class ArrayLowering:
         if not types:
             return None
         compared = {
-            goal: Compared(node, node == nodes.EMPTY or lowering.has_more_than(frozenset(types), goal))
+            goal: Compared(node, node == nodes.EMPTY or lowering.has_other_types(goal, frozenset(types)))
             for goal, node in zip(goals, found, strict=True)
         }
         return ComparedItems(frozenset(types), compared)
@@ -425,7 +441,8 @@ class ArrayLowering:
     # -- whether enough values are left ------------------------------------------------------------------------
 
     def _bounded(self, arrays: Arrays) -> Arrays:
-        """Return the conjunction with at most as many items as there are values, where all items have the same goal."""
+        """Return the conjunction of arrays with at most as many items as there are values: if all items have the same
+        goal, and it has few values."""
         bound = ample_count(arrays)
         goals = item_goals(self._merged, arrays) if bound else ()
         if len(goals) != 1:
@@ -442,13 +459,15 @@ class ArrayLowering:
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
     def _left(self, state: _ItemsState, value: str | None, counted: tuple[int, ...], excluded: int) -> tuple[int, ...]:
-        """Return `_ItemsState.left` after an item; arguments as of `_after`, with the number of excluded arrays."""
+        """Return `_ItemsState.left` after an item. The arguments are those of `_after`, with the number of excluded
+        arrays: each may take one value more than the array needs."""
         plan = state.plan
         before = self._classes(plan, state.count, state.counted)
         after = self._classes(plan, state.count + 1, counted)
         left = [0] * (1 + max(after.values(), default=-1))
-        for number, member in {number: member for member, number in before.items()}.items():
-            if member in after:  # with all of its class, as fewer goals are left
+        one_of = {number: member for member, number in before.items()}  # by class, one of its values
+        for number, member in one_of.items():
+            if member in after:  # with all of its class: classes only merge, as fewer goals are left
                 left[after[member]] += state.left[number]
         if value in before and value in after:
             left[after[value]] = max(0, left[after[value]] - 1)
@@ -468,24 +487,25 @@ class ArrayLowering:
         return tuple(left)
 
     def _classes(self, plan: ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
-        """Return the special values at a state, each with the number of its class."""
+        """Return the special values at a state, each with the number of its class: values that satisfy the same goals
+        of later items."""
         arrays = plan.arrays
         size = fixed_positions(arrays)
-        open_ones = tuple(
+        still_counting = tuple(
             number < (part.least if part.most is None else part.most)
             for number, part in zip(counted, arrays.contains, strict=True)
         )
-        key = min(count, size), open_ones
+        key = min(count, size), still_counting
         result = plan.classes.get(key)
         if result is None:
             if plan.few is None:
                 plan.few = self._few(arrays)
             goals = [goal for goal in item_goals(self._merged, arrays, count, counted) if goal in plan.few]
-            satisfied: dict[str, list[int]] = {}
+            satisfied: dict[str, list[int]] = {}  # by value, the indices of its goals
             for index, goal in enumerate(goals):
                 for value in plan.few[goal]:
                     satisfied.setdefault(value, []).append(index)
-            numbers: dict[tuple[int, ...], int] = {}
+            numbers: dict[tuple[int, ...], int] = {}  # by these indices, the number of the class
             result = plan.classes[key] = {
                 value: numbers.setdefault(tuple(satisfied[value]), len(numbers)) for value in sorted(satisfied)
             }
@@ -512,6 +532,11 @@ class ArrayLowering:
             special = more
 
     def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
+        """Return the values of a goal, or that they are at least ``bound``.
+
+        Raises:
+            LimitError: it is not known.
+        """
         supply = self.lowering.supply(goal, bound)
         if not supply.is_complete and not supply.is_ample:
             raise LimitError(
@@ -534,6 +559,7 @@ class ArrayLowering:
         return all(self._contains(part, value) for part in arrays.contains)
 
     def _contains(self, contains: Contains, value: Any) -> bool:
+        """Return True if a decoded array surely has as many items of a `Contains` as it asks for."""
         items = value[contains.first : contains.end]
         number = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
         if number < contains.least or contains.most is None:

@@ -134,8 +134,8 @@ class GoalNodes(Protocol):
             choices: pairs of a value key and the node that follows the value.
         """
 
-    def listed(self, values: list[Any], integers: bool = False) -> int:
-        """Return the texts of some values."""
+    def listed(self, values: list[Any], *, integers: bool = False) -> int:
+        """Return the texts of some values (``integers``: numbers among them were asked to be integers)."""
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the ways to write a property name, without its colon."""
@@ -144,17 +144,18 @@ class GoalNodes(Protocol):
         """Return the texts of the strings of a term."""
 
     def is_nearly_any(self, goal: Goal) -> bool:
-        """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
+        """Return True if a goal holds for all but finitely many strings; False: not known."""
 
     def is_endless(self, goal: Goal) -> bool:
         """Return True if infinitely many numbers or objects surely satisfy a goal; False: not known. For items of
         ``uniqueItems``, which then never run out (strings are judged by `is_nearly_any`)."""
 
     def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
-        """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
+        """Return the strings of an alternative: those of a term that are of a grammar too; None: there is no
+        grammar."""
 
-    def has_more_than(self, types: frozenset[str], goal: Goal) -> bool:
-        """Return True if an alternative of a goal has values of other JSON types than some."""
+    def has_other_types(self, goal: Goal, types: frozenset[str]) -> bool:
+        """Return True if a goal may have values of other JSON types than these."""
 
     # -- terms ------------------------------------------------------------------------------------------------
 
@@ -185,7 +186,7 @@ class MemberSyntax(Protocol):
         """Return the texts of a name; none if it cannot be written."""
 
     def name(self, names: int) -> int:
-        """Return the texts of the names of a term."""
+        """Return the texts of the names that are in a term."""
 
     def value(self, name: str | None, goal: Goal) -> int:
         """Return the rest of a member after its name: the value, with its markup."""

@@ -171,7 +171,7 @@ class Lowering(ScalarLowering):
         if self._direct and asserts_only(schema, "type"):
             types, integer = types_of(schema)
             if types <= _SCALARS:
-                return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
+                return self.nodes.alt([self._scalar(kind, integer=integer) for kind in _SCALAR_ORDER if kind in types])
         if self._direct and type(schema.get("const")) is str and schema.get("type", "string") == "string":
             if asserted(schema) <= {"const", "type"} and self.normaliser.document.knows("const"):
                 return self.listed([schema["const"]])
@@ -197,20 +197,20 @@ class Lowering(ScalarLowering):
             self.here = above
 
     def _expanded(self, located: Located) -> int:
-        """Return the same without the place of an error: of a schema without applicators, its assertions are the one
-        alternative."""
+        """Return the result of `expand`; an error may lack its place. Any schema is the union of its alternatives;
+        schemas of simple forms are read without the normaliser, which takes longer."""
         document = self.normaliser.document
         located = document.enter(located)
         if isinstance(located.schema, bool):
             return self._union((SignedSchema(located),))
         if self._least_texts is not None:  # the lengths of all alternatives are asked for
             return self._union((SignedSchema(located),))
-        if KEYWORDS.applicators.isdisjoint(located.schema):
+        if KEYWORDS.applicators.isdisjoint(located.schema):  # it has one alternative
             own = self.normaliser.assertions(located)
             return self.nodes.EMPTY if own is None else self.branch(own)
         if self._direct:
             target = followed(document, located)
-            if target is None:  # the normaliser raises the error of the loop
+            if target is None:  # a circle of references, for which the normaliser raises the error
                 return self._union((SignedSchema(located),))
             if target is not located:
                 return self.subschema(target)
@@ -269,8 +269,12 @@ class Lowering(ScalarLowering):
 
     def is_inhabited(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written; False: it is not known."""
-        if self.syntax is not None or self._least_texts is not None or len(goal) != 1:
-            return self.syntax is None and not goal
+        if self.syntax is not None:  # it may be unable to write the value
+            return False
+        if not goal:
+            return True
+        if self._least_texts is not None or len(goal) > 1:
+            return False
         part = goal[0]
         if not isinstance(part, SignedSchema) or not part.positive:
             return False
@@ -380,7 +384,7 @@ class Lowering(ScalarLowering):
         parts: list[int] = []
         are_many = self.unions.is_used and len(branches) >= MIN_OBJECTS
         for branch in branches:
-            term = self._chosen_strings(branch)
+            term = self._strings_without_patterns(branch)
             if term is not None:
                 strings.append(term)
             elif are_many and (plan := self.unions.plan_of(branch)) is not None:
@@ -393,10 +397,11 @@ class Lowering(ScalarLowering):
             parts.append(self.string(self.nodes.terms.alt(strings)))
         return self.nodes.alt(parts)
 
-    def _chosen_strings(self, branch: Conjunction) -> int | None:
-        """Return the strings of an alternative as a term, if it has only strings, and patterns that these do not match.
+    def _strings_without_patterns(self, branch: Conjunction) -> int | None:
+        """Return the strings of an alternative as a term, if it has only strings, and excludes those that match a
+        pattern; else None.
 
-        The other alternatives of a ``oneOf`` depend on the same patterns, so that they are followed as one language.
+        Such alternatives come from ``oneOf``, and all depend on the same patterns: they are followed as one language.
         """
         if branch.values is not None or not branch.strings.not_patterns or branch.types != _ONLY_STRINGS:
             return None
@@ -405,7 +410,7 @@ class Lowering(ScalarLowering):
     def branch(self, branch: Conjunction) -> int:
         """Return the texts of one alternative."""
         if branch.values is not None:
-            return self.listed(self.allowed(branch), branch.numbers.integer)
+            return self.listed(self.allowed(branch), integers=branch.numbers.integer)
         parts: list[int] = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -420,8 +425,6 @@ class Lowering(ScalarLowering):
     def without(self, goal: Goal, excluded: frozenset[str], types: frozenset[str] = frozenset()) -> int:
         """Return the values of a goal without some values, and without all values of some JSON types.
 
-        Different numbers are different doubles, so that readers of doubles see different values too.
-
         Args:
             goal: the goal.
             excluded: the keys of the values that are left out (see `value_key`).
@@ -434,39 +437,37 @@ class Lowering(ScalarLowering):
 
     def _without(self, goal: Goal, excluded: frozenset[str], types: frozenset[str]) -> int:
         """Return the result of `without`, expanded."""
-        compounds = {
-            kind: frozenset(text for text in excluded if text[0] == opening)
-            for kind, opening in (("array", "["), ("object", "{"))
-        }
-        self.nodes.weight += sum(map(sys.getsizeof, (excluded, *compounds.values())))
-        scalars = tuple(value_of_key(text) for text in sorted(excluded) if text[0] not in "[{")
+        arrays = frozenset(key for key in excluded if key[0] == "[")
+        objects = frozenset(key for key in excluded if key[0] == "{")
+        scalars = tuple(value_of_key(key) for key in sorted(excluded) if key[0] not in "[{")
+        self.nodes.weight += sum(map(sys.getsizeof, (excluded, arrays, objects)))  # the bytes that this rule keeps
         parts = []
         for branch in self.branches(goal):
             if branch.values is not None:
                 new = [value for value in self.allowed(branch) if value_key(value) not in excluded]
                 new = [value for value in new if type_of(value) not in types]
-                parts.append(self.listed(new, branch.numbers.integer))
+                parts.append(self.listed(new, integers=branch.numbers.integer))
                 continue
             kept = branch.types - types
             if "object" in kept:
-                parts.append(self.objects.node(branch.objects, compounds["object"]))
+                parts.append(self.objects.node(branch.objects, objects))
             if "array" in kept:
-                parts.append(self.arrays.node(branch.arrays, compounds["array"]))
+                parts.append(self.arrays.node(branch.arrays, arrays))
             scalar_types = kept & _SCALARS
             if scalar_types:
+                # Exact: a number that a reader rounds to an excluded one is excluded too.
                 numbers = replace(branch.numbers, exact=True) if excluded else branch.numbers
                 not_values = branch.not_values + scalars
                 parts.append(self._scalars(replace(branch, types=scalar_types, not_values=not_values, numbers=numbers)))
         return self.nodes.alt(parts)
 
-    def has_more_than(self, types: frozenset[str], goal: Goal) -> bool:
-        """Return True if an alternative of a goal has values of other JSON types than some."""
-        return any(
-            not branch.types <= types
-            if branch.values is None
-            else any(type_of(value) not in types for value in branch.values)
-            for branch in self.branches(goal)
-        )
+    def has_other_types(self, goal: Goal, types: frozenset[str]) -> bool:
+        """Return True if a goal may have values of other JSON types than these."""
+        for branch in self.branches(goal):
+            own = branch.types if branch.values is None else set(map(type_of, branch.values))
+            if not own <= types:
+                return True
+        return False
 
     def distinct_objects(self, goal: Goal) -> int | None:
         """Return the objects of a goal, as items of an array, without those that are equal to an item before; None if
@@ -484,15 +485,20 @@ class Lowering(ScalarLowering):
         return self.nodes.alt(parts)
 
     def filter_values(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
-        """Return the texts of the values that satisfy a goal, each with its continuation."""
+        """Return the texts of those of some values that satisfy a goal, each with its continuation.
+
+        Args:
+            goal: the goal.
+            choices: the key of each value, and the node that follows it.
+        """
         nodes = self.nodes
         words: dict[bytes, int] = {}
         parts = []
-        chosen = self._chosen.setdefault(goal, {})
-        for text, after in choices:
-            if text not in chosen:
-                chosen[text] = self._written_as(goal, value_of_key(text))
-            written = chosen[text]
+        texts = self._chosen.setdefault(goal, {})
+        for key, after in choices:
+            if key not in texts:
+                texts[key] = self._written_as(goal, value_of_key(key))
+            written = texts[key]
             if isinstance(written, bytes):
                 words[written] = after
             elif written is not None:
@@ -505,11 +511,11 @@ class Lowering(ScalarLowering):
         branches = [branch for branch in self.branches(goal) if self.branch_holds(branch, value)]
         if not branches:
             return None
-        integers = self._plain_integers and all(branch.numbers.integer for branch in branches)
-        loose_numbers = self.flexible and not integers and not self.options.plain_integers
+        plain_integers = self._plain_integers and all(branch.numbers.integer for branch in branches)
+        any_spelling = self.flexible and not plain_integers and not self.options.plain_integers  # see `listed`
         value = self._ordered(goal, value)
-        if self._is_loose(value, loose_numbers):
-            return self.listed([value], integers)
+        if self._is_loose(value, any_spelling):
+            return self.listed([value], integers=plain_integers)
         return self._spell(value)
 
     def _ordered(self, goal: Goal, value: Any) -> Any:
@@ -532,7 +538,8 @@ class Lowering(ScalarLowering):
             terms = self.nodes.terms
             parts: list[int] = []
             for branch in self.branches(goal):
-                if branch.values is not None:  # not all that is allowed: an object may have names that are asked for
+                if branch.values is not None:
+                    # Not from `allowed`, which judges listed objects too: their names may be the strings of this goal.
                     words = [word for word in branch.values if isinstance(word, str) and self.holds(branch, word)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
@@ -541,7 +548,7 @@ class Lowering(ScalarLowering):
         return term
 
     def is_nearly_any(self, goal: Goal) -> bool:
-        """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
+        """Return True if a goal holds for all but finitely many strings; False: not known."""
         terms = self.nodes.terms
         regular = all(irregular(terms, branch.strings) is None for branch in self.branches(goal))
         return regular and is_cofinite(terms, self.strings(goal))
@@ -558,7 +565,7 @@ class Lowering(ScalarLowering):
         return False
 
     def _in_parts(self, value: dict[str, Any] | list[Any] | tuple[Any, ...]) -> int:
-        """Return every spelling of a listed object or array, made of those of its parts."""
+        """Return every spelling of a listed object or array: it is lowered as a schema whose parts are constants."""
         if isinstance(value, dict):
             part = ObjectPart({name: self.constant(item) for name, item in value.items()}, additional=FALSE)
             return self.objects.node(Objects(parts=(part,), required=tuple(value)))

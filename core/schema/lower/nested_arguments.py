@@ -63,7 +63,7 @@ class Reading:
     def item(self, index: int) -> Reading:
         """Return the reading of an item."""
         arrays = list(self._arrays())
-        index = min(index, max(map(fixed_positions, arrays), default=0))
+        index = min(index, max(map(fixed_positions, arrays), default=0))  # later items have the same goals
         if index not in self._items:
             goals = [item_goal(each, index) for each in arrays if each.most is None or index < each.most]
             self._items[index] = self._arguments.reading(goals)
@@ -133,15 +133,18 @@ class NestedArguments:
         """
         parts = []
         for branch in self.branches(self._root):
-            values = [branch.objects] if branch.values is None and "object" in branch.types else []
-            if branch.values is not None:
-                values = [self.constant_object(v) for v in self._lowering.allowed(branch) if isinstance(v, dict)]
-            for objects in values:
+            if branch.values is None:
+                conjunctions = [branch.objects] if "object" in branch.types else []
+            else:
+                values = self._lowering.allowed(branch)
+                conjunctions = [self.constant_object(value) for value in values if isinstance(value, dict)]
+            for objects in conjunctions:
                 self._check(objects)
                 parts.append(self._in_tags(self.root, objects))
         return self._nodes.alt(parts)
 
     def _check(self, objects: Objects) -> None:
+        """Raise `UnsupportedSchemaError` if an object has names that no tag has."""
         shape = self._shapes.shape(objects)
         for member in shape.members:
             if not self.is_name(member.name) and not self._lowering.is_false(member.goal):
@@ -161,7 +164,7 @@ class NestedArguments:
         return self._nodes.lazy(key, lambda: self._body(reading, goal))
 
     def element(self, name: str, body: int) -> int:
-        """Return an element of a name, but for the markup before the name."""
+        """Return an element from its name on, without the name: `>body</name>`, with the marks of the style."""
         nodes, style = self._nodes, self._style
         end = f"</{name}>".encode()
         ended = self._lowering.marked(ENDED, size=size_of(style.mark) + len(end))
@@ -199,23 +202,23 @@ class NestedArguments:
                 parts.append(self._object(reading, branch.objects))
             if "array" in branch.types:
                 parts.append(self._array(reading, branch.arrays))
-        # A string that reads as a value of another kind would be read as that value.
         clear = terms.not_(terms.alt([regex_term(terms, READINGS[kind], whole=True) for kind in kinds - {"string"}]))
-        raw = "".join(text for text, _ in self._style.mark)
-        texts = [nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), raw))]
+        mark = "".join(text for text, _ in self._style.mark)
+        texts = [nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), mark))]
         for grammar, term in grammars:
-            texts.append(grammar.node(nodes, without(terms, terms.and_([term, clear]), raw), None))
+            texts.append(grammar.node(nodes, without(terms, terms.and_([term, clear]), mark), None))
         if lowering.is_marked:
             forms = ((TAGGED, parts), (RAW, texts))
-            return nodes.alt([nodes.seq(lowering.marked(VALUE, form=form), nodes.alt(all)) for form, all in forms])
+            return nodes.alt([nodes.seq(lowering.marked(VALUE, form=form), nodes.alt(some)) for form, some in forms])
         return nodes.alt([*parts, *texts])
 
     def _object(self, reading: Reading, objects: Objects) -> int:
         """Return the objects of a conjunction: in tags if these can say them, else as JSON."""
         shape = self._shapes.shape(objects)
         names = [member.name for member in shape.members]
-        is_clear = "array" not in reading.kinds or self._style.item not in names
-        if (shape.others and shape.most != 0) or not all(map(self.is_name, names)) or not is_clear:
+        has_any_name = bool(shape.others) and shape.most != 0
+        may_look_like_items = "array" in reading.kinds and self._style.item in names
+        if has_any_name or may_look_like_items or not all(map(self.is_name, names)):
             return self._as_json(replace(EVERY, types=frozenset({"object"}), objects=objects))
         if reading.kinds.isdisjoint({"string", "array"}):
             return self._in_tags(reading, objects)
@@ -225,6 +228,7 @@ class NestedArguments:
         return self._nodes.alt([some, none])
 
     def _in_tags(self, reading: Reading, objects: Objects) -> int:
+        """Return the objects of a conjunction in tags, where the values of the element are read as ``reading``."""
         if reading not in self._object_lowerings:
             members = _Members(self._nodes, self, reading, self._style)
             self._object_lowerings[reading] = ObjectLowering(self._lowering, self._merged, members)
@@ -241,6 +245,7 @@ class NestedArguments:
         counted = (0,) * len(arrays.contains)
         if "string" not in reading.kinds:
             return self._nodes.seq(entered, self._items(reading, arrays, 0, counted))
+        # The element of an empty array would be read as a text.
         least = max(1, arrays.least)
         some = self._nodes.seq(entered, self._items(reading, replace(arrays, least=least), 0, counted))
         none = self._as_json(replace(EVERY, types=frozenset({"array"}), arrays=replace(arrays, most=0)))
@@ -257,14 +262,15 @@ class NestedArguments:
         return self._nodes.lazy(key, lambda: self._expand_items(reading, arrays, count, counted))
 
     def _expand_items(self, reading: Reading, arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
-        """Return the items from the one numbered ``count`` on; ``counted`` are the items so far that each ``contains``
-        counts."""
+        """Return the items from the one numbered ``count`` on; ``counted`` has, for each ``contains``, the number of
+        items counted so far."""
         nodes, style = self._nodes, self._style
         options = []
-        wanted = zip(counted, arrays.contains, strict=True)
-        if count >= arrays.least and all(
-            number >= part.least and (part.most is None or number <= part.most) for number, part in wanted
-        ):
+        are_counted = all(
+            number >= part.least and (part.most is None or number <= part.most)
+            for number, part in zip(counted, arrays.contains, strict=True)
+        )
+        if count >= arrays.least and are_counted:
             options.append(nodes.EPSILON)
         if arrays.most is None or count < arrays.most:
             goal = item_goal(arrays, count)

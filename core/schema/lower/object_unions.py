@@ -346,7 +346,10 @@ class ObjectUnions:
 
     def _may_come(self, state: UnionState, number: int) -> bool:
         """Return True if a plan that declares a name may have it next."""
-        return any(self._after(state, member) is not None for member in state.plans.members[number])
+        for member in state.plans.members[number]:  # no generator: this is asked for each name in each state
+            if self._after(state, member) is not None:
+                return True
+        return False
 
     def _may_end(self, state: UnionState) -> bool:
         """Return True if an object of some plan is complete."""

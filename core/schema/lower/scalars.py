@@ -68,8 +68,8 @@ class ScalarLowering:
 
     # -- by type -----------------------------------------------------------------------------------------------
 
-    def _scalar(self, kind: str, integer: bool) -> int:
-        """Return all values of a type without parts (``integer``: of numbers, the integers)."""
+    def _scalar(self, kind: str, *, integer: bool = False) -> int:
+        """Return all values of a type without parts (``integer``: of numbers, the integers); built once."""
         result = self._typed.get((kind, integer))
         if result is None:
             nodes = self.nodes
@@ -95,14 +95,16 @@ class ScalarLowering:
         parts: list[int] = []
         if "string" in types:
             is_any = branch.strings is EVERY.strings and not excluded
-            parts.append(self._scalar("string", False) if is_any else self._written_strings(branch))
+            parts.append(self._scalar("string") if is_any else self._written_strings(branch))
         if "number" in types:
-            is_any = not excluded and numbers in UNBOUNDED
-            parts.append(self._scalar("number", numbers.integer) if is_any else nodes.text(self._number_term(branch)))
+            if not excluded and numbers in UNBOUNDED:
+                parts.append(self._scalar("number", integer=numbers.integer))
+            else:
+                parts.append(nodes.text(self._number_term(branch)))
         if "boolean" in types:
-            parts.append(self._booleans(excluded) if excluded else self._scalar("boolean", False))
+            parts.append(self._booleans(excluded) if excluded else self._scalar("boolean"))
         if "null" in types and None not in excluded:
-            parts.append(self._scalar("null", False))
+            parts.append(self._scalar("null"))
         return nodes.alt(parts)
 
     def _booleans(self, excluded: tuple[Any, ...]) -> int:
@@ -140,7 +142,8 @@ class ScalarLowering:
         return self.nodes.sequence([quote, grammar.node(self.nodes, term, json_escaped), quote])
 
     def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
-        """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
+        """Return the strings of an alternative: those of a term that are of a grammar too; None: there is no
+        grammar."""
         grammar = irregular(self.nodes.terms, branch.strings)
         if grammar is None:
             return None, self.string_term(branch)
@@ -202,42 +205,39 @@ class ScalarLowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def listed(self, values: list[Any], integers: bool = False) -> int:
+    def listed(self, values: list[Any], *, integers: bool = False) -> int:
         """Return the texts of some values (``integers``: numbers among them were asked to be integers)."""
         nodes = self.nodes
         simple: dict[bytes, int] = {}
         others: list[int] = []
         plain_integers = integers and self._plain_integers
-        # Inside of a listed array or object, a number has all its spellings.
-        loose_numbers = self.flexible and not plain_integers and (self.is_marked or not self.options.plain_integers)
+        # Of the listed numbers themselves: those inside of a listed array or object may always have any spelling.
+        any_spelling = self.flexible and not plain_integers and (self.is_marked or not self.options.plain_integers)
         if plain_integers:
             values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
-        if loose_numbers:
+        if any_spelling:  # all short integers are one term
             whole = [value for value in values if is_short_integer(value)]
             if whole:
                 values = [value for value in values if not is_short_integer(value)]
                 others.append(nodes.text(self.numbers.listed(whole)))
         for value in values:
-            if self._is_loose(value, loose_numbers):
+            if self._is_loose(value, any_spelling):
                 others.append(self._loose(value))
             else:
                 simple[self._spell(value)] = node_kinds.EPSILON
         written = nodes.words(simple)
         return nodes.alt([written, *others]) if others else written
 
-    def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
-        """Return True if the options allow more than one spelling of a listed value."""
+    def _is_loose(self, value: Any, any_spelling: bool) -> bool:
+        """Return True if a listed value may have more than one spelling, or is written by a node (`_loose`) for another
+        reason: marks inside of it, or another syntax. ``any_spelling``: a number may have any."""
         if isinstance(value, str):
             return self.syntax is not None
-        compound = isinstance(value, (dict, list, tuple))
-        if compound and self.is_marked:
-            return True
-        parts = compound and len(value) > 0
-        if self.syntax is not None and parts:
-            return True
-        if compound:  # an empty one takes white space inside
-            return self.flexible or (parts and self._any_order)
-        return loose_numbers and type_of(value) == "number"
+        if isinstance(value, (dict, list, tuple)):
+            # Flexible whitespace is allowed inside of an empty one, too.
+            has_freedom = self.syntax is not None or self._any_order
+            return self.is_marked or self.flexible or (has_freedom and len(value) > 0)
+        return any_spelling and type_of(value) == "number"
 
     def _loose(self, value: Any) -> int:
         """Return every spelling of a listed value that the options allow."""
@@ -252,7 +252,7 @@ class ScalarLowering:
         return self._spaced(value)
 
     def _spell(self, value: Any) -> bytes:
-        """Return the one spelling of a listed value."""
+        """Return the one spelling of a listed value (see `_is_loose`): in another syntax than JSON, no string."""
         if self.syntax is None:
             if type(value) is str:  # without the encoder, which takes longer to make than to use
                 return spelled_name(value)

@@ -46,15 +46,15 @@ class GoalValues:
         self._lowering = lowering
         self._merged = merged
         self._known: dict[tuple[Goal, int], Supply] = {}
-        # Of one search: the results of this round and of the round before, the goals in progress, and True if a result
-        # depends on one of those.
+        # Of one search: the results of this round and of the round before, the goals in progress, and True if a goal
+        # came back to one in progress.
         self._found: dict[tuple[Goal, int], Supply] = {}
         self._before: dict[tuple[Goal, int], Supply] = {}
         self._open: set[tuple[Goal, int]] = set()
-        self._leaned = False
+        self._is_circular = False
 
     def of(self, goal: Goal, most: int) -> Supply:
-        """Return the values of a goal, if they are fewer than ``most``.
+        """Return the values of a goal, if they are fewer than ``most``; else an ample supply.
 
         The values of recursive goals are the least fixpoint: each round begins with the values of the round before, and
         the last round adds none. If a goal has new values after more rounds than there are goals, a goal occurs twice
@@ -66,27 +66,27 @@ class GoalValues:
         self._before = {}
         while result is None:
             rounds += 1
-            self._found, self._leaned = {}, False
+            self._found, self._is_circular = {}, False
             self._open.clear()
             latest = self._look_up(goal, most)
-            if latest.is_ample or not self._leaned or self._found == self._before:
+            if latest.is_ample or not self._is_circular or self._found == self._before:
                 result = latest
             elif rounds > len(self._found) + 1:
                 for each, supply in self._found.items():
-                    if supply != self._before.get(each, _NONE):
+                    if supply != self._before.get(each, _NONE):  # it has new values: infinitely many
                         self._known[each] = _AMPLE if supply.is_complete else supply
-                rounds = 0
+                rounds = 0  # the others are judged by what is known now
             self._before = self._found
         self._known[key] = result
         return result
 
     def _look_up(self, goal: Goal, most: int) -> Supply:
-        """Return the values of a goal; inside of its own search (a recursive schema), those of the last round."""
+        """Return the values of a goal; inside of its own search (a recursive schema), those of the round before."""
         key = goal, most
         supply = self._known.get(key) or self._found.get(key)
         if supply is None:
             if key in self._open:
-                self._leaned = True
+                self._is_circular = True
                 return self._before.get(key, _NONE)
             self._open.add(key)
             supply = self._find(goal, most)
@@ -137,79 +137,80 @@ class GoalValues:
             return _supply({value_key(json.loads(text)) for text in texts if terms.matches(term, text)}, most)
         if asked.least is None or asked.most is None:
             return _AMPLE
-        step = Fraction(least_common(asked.multiples)) if asked.multiples else Fraction(1) if asked.integer else None
-        if step is None and asked.least == asked.most:
-            step = Fraction(asked.least) or Fraction(1)
-        if step is not None:
-            return self._on_grid(branch, term, step, most)
-        size = max(asked.least.copy_abs(), asked.most.copy_abs()).adjusted() + 1
-        supply = self._on_grid(branch, term, Fraction(10) ** (size - _COARSE), most)
-        return supply if supply.is_ample else self._on_grid(branch, term, Fraction(10) ** (size - _FINE), most)
+        if asked.multiples:
+            return self._on_grid(branch, term, Fraction(least_common(asked.multiples)), most)
+        if asked.integer:
+            return self._on_grid(branch, term, Fraction(1), most)
+        if asked.least == asked.most:  # one number, a multiple of itself
+            return self._on_grid(branch, term, Fraction(asked.least) or Fraction(1), most)
+        digits = max(asked.least.copy_abs(), asked.most.copy_abs()).adjusted() + 1  # before the decimal point
+        supply = self._on_grid(branch, term, Fraction(10) ** (digits - _COARSE), most)
+        return supply if supply.is_ample else self._on_grid(branch, term, Fraction(10) ** (digits - _FINE), most)
 
     def _on_grid(self, branch: Conjunction, term: int, step: Fraction, most: int) -> Supply:
-        """Return the numbers of a range that are multiples of a step."""
+        """Return the numbers of a range that are multiples of a step and that ``term`` can write.
+
+        Some of the first multiples may be excluded: `MAX_DECIMALS` are tried beyond those that are asked for.
+        """
         asked = branch.numbers
         assert asked.least is not None and asked.most is not None
         first, last = ceil(Fraction(asked.least) / step), floor(Fraction(asked.most) / step)
+        tries = MAX_DECIMALS + 2 * most
         terms = self._lowering.nodes.terms
-        texts: set[str] = set()
-        for count in range(first, min(last, first + MAX_DECIMALS + 2 * most) + 1):
-            number = step * count
+        keys: set[str] = set()
+        for factor in range(first, min(last, first + tries) + 1):
+            number = step * factor
             with localcontext() as context:
-                context.prec = 400
+                context.prec = 400  # by default a long decimal would be rounded to 28 digits
                 decimal = Decimal(number.numerator) / Decimal(number.denominator)
             text = next((text for text in _spelled(decimal) if terms.matches(term, text)), None)
             if text is not None:
-                texts.add(value_key(json.loads(text)))
-                if len(texts) >= most:
+                keys.add(value_key(json.loads(text)))
+                if len(keys) >= most:
                     return _AMPLE
-        return _supply(texts, most) if last - first <= MAX_DECIMALS + 2 * most else _UNKNOWN
+        return _supply(keys, most) if last - first <= tries else _UNKNOWN
 
     # -- arrays ------------------------------------------------------------------------------------------------
 
     def _arrays(self, arrays: Arrays, most: int) -> Supply:
-        """Enumerate arrays; one item of an ample supply stands for all of them."""
+        """Enumerate arrays, depth first; one item of an ample supply stands for all of them."""
         if arrays.most is not None and arrays.least > arrays.most:
             return _NONE
+        # Items that must not repeat take values from each other: a supply must last for all.
         inner = max(most, ample_count(arrays)) if arrays.unique else most
-        texts: set[str] = set()
+        keys: set[str] = set()
         steps = 0
-        # The number of items, and of those counted for each `Contains`; the items (None: one of an ample supply); True
-        # if there is such an item.
-        stack: list[tuple[int, tuple[int, ...], tuple[str | None, ...], bool]] = [
-            (0, (0,) * len(arrays.contains), (), False)
-        ]
+        stack = [_BegunArray((), (0,) * len(arrays.contains), False)]
         longest = arrays.least + sum(part.least for part in arrays.contains) + fixed_positions(arrays) + most
         is_known = True
         while stack:
-            count, counted, items, is_ample = stack.pop()
+            begun = stack.pop()
+            count = len(begun.items)
             steps += 1
             if steps > MAX_STEPS:
                 return _UNKNOWN
-            if count >= arrays.least and all(
-                number >= part.least for number, part in zip(counted, arrays.contains, strict=True)
-            ):
-                if is_ample:
+            if begun.satisfies(arrays):
+                if begun.is_ample:
                     return _AMPLE
-                texts.add("[" + ", ".join(item or "" for item in items) + "]")
-                if len(texts) >= most:
+                keys.add("[" + ", ".join(item or "" for item in begun.items) + "]")
+                if len(keys) >= most:
                     return _AMPLE
             if count > longest or (arrays.most is not None and count >= arrays.most):
                 continue
             goal = item_goal(arrays, count)
-            ways = ways_to_count(self._merged, arrays, count, counted)
-            for asked, after in reversed(ways):
-                supply = self._look_up((*goal, *asked), inner)
+            ways = ways_to_count(self._merged, arrays, count, begun.counted)
+            for way in reversed(ways):
+                supply = self._look_up((*goal, *way.asked), inner)
                 if supply.is_ample:
                     continue
                 is_known = is_known and supply.is_complete
                 for value in reversed(supply.values):
-                    if not (arrays.unique and value in items):
-                        stack.append((count + 1, after, (*items, value), is_ample))
-            for asked, after in reversed(ways):  # taken first from the stack, and of these the ways that count
-                if self._look_up((*goal, *asked), inner).is_ample:
-                    stack.append((count + 1, after, (*items, None), True))
-        return _supply(texts, most) if is_known else _UNKNOWN
+                    if not (arrays.unique and value in begun.items):
+                        stack.append(_BegunArray((*begun.items, value), way.counted, begun.is_ample))
+            for way in reversed(ways):  # taken first from the stack, and of these the ways that count
+                if self._look_up((*goal, *way.asked), inner).is_ample:
+                    stack.append(_BegunArray((*begun.items, None), way.counted, True))
+        return _supply(keys, most) if is_known else _UNKNOWN
 
     # -- objects -----------------------------------------------------------------------------------------------
 
@@ -227,9 +228,9 @@ class GoalValues:
                 members += [_Asked(name, region.goal, False, region.meets) for name in names]
         # From this member on, all may be left out: where the values are ample, no more of them are looked at.
         optional_from = max([number for number, member in enumerate(members, 1) if member.required], default=0)
-        limit = len(members) + len(shape.demands) + shape.least + 1
+        limit = len(members) + len(shape.demands) + shape.least + 1  # longer objects have nothing new
         limit = limit if shape.most is None else min(limit, shape.most)
-        texts: set[str] = set()
+        keys: set[str] = set()
         steps = 0
         is_known = True
         stack = [_Begun((1 << len(shape.demands)) - 1)]
@@ -242,8 +243,8 @@ class GoalValues:
             if (is_past or (begun.is_ample and begun.at >= optional_from)) and begun.satisfies(shape):
                 if begun.is_ample:
                     return _AMPLE
-                texts.add(begun.text())
-                if len(texts) >= most:
+                keys.add(begun.key())
+                if len(keys) >= most:
                     return _AMPLE
             if not is_past and not members[begun.at].required:
                 stack.append(begun.without(members[begun.at].name, shape))
@@ -254,7 +255,7 @@ class GoalValues:
                             is_known = False
                         else:
                             stack.append(following)
-        return _supply(texts, most) if is_known else _UNKNOWN
+        return _supply(keys, most) if is_known else _UNKNOWN
 
     def _with_member(self, begun: _Begun, asked: _Asked, shape: ObjectShape, most: int) -> Iterator[_Begun | None]:
         """Yield an object with one more member, for each of its values; None where not all of these are known."""
@@ -280,6 +281,26 @@ class GoalValues:
                 yield after._replace(written=(*begun.written, (name, value)))
             if supply.is_ample:
                 yield after._replace(is_ample=True)
+
+
+class _BegunArray(NamedTuple):
+    """An array as far as it is enumerated.
+
+    Attributes:
+        items: the keys of the items; None: one of an ample supply.
+        counted: for each `Contains`, the number of items that were counted.
+        is_ample: an item is of an ample supply.
+    """
+
+    items: tuple[str | None, ...]
+    counted: tuple[int, ...]
+    is_ample: bool
+
+    def satisfies(self, arrays: Arrays) -> bool:
+        """Return True if the array may end here."""
+        if len(self.items) < arrays.least:
+            return False
+        return all(number >= part.least for number, part in zip(self.counted, arrays.contains, strict=True))
 
 
 class _Asked(NamedTuple):
@@ -326,8 +347,8 @@ class _Begun(NamedTuple):
         """Return True if nothing is demanded any more, and there are enough members and not too many."""
         return not self.demands and self.size >= shape.least and (shape.most is None or self.size <= shape.most)
 
-    def text(self) -> str:
-        """Return the object as text, with its members in the order of their names."""
+    def key(self) -> str:
+        """Return the key of the object (`value_key`): its members are in the order of their names."""
         members = (f"{encode_basestring_ascii(name)}: {value}" for name, value in sorted(self.written))
         return "{" + ", ".join(members) + "}"
 
@@ -349,6 +370,7 @@ _COST = ("null", "boolean", "string", "number", "array", "object")
 
 
 def _supply(values: set[str], most: int) -> Supply:
+    """Return the supply of a goal that has these values, given by their keys."""
     return _AMPLE if len(values) >= most else Supply(tuple(sorted(values)), True, False)
 
 
