@@ -37,16 +37,9 @@ _OBJECT = frozenset({"object"})
 _NO_NAMES: frozenset[str] = frozenset()
 
 
-class PlanMember(NamedTuple):
-    """A member of one of some plans.
-
-    Attributes:
-        plan: the index of the plan.
-        number: the member's number there; -1: an undeclared one.
-    """
-
-    plan: int
-    number: int
+#: A member of one of some plans: the index of the plan, and the number of the member there; -1: an undeclared one. (A
+#: plain tuple: there may be thousands for one state.)
+PlanMember = tuple[int, int]
 
 
 class NamedPlans:
@@ -65,21 +58,21 @@ class NamedPlans:
         by_name: dict[str, list[PlanMember]] = {}
         for index, plan in enumerate(plans):
             for number, name in enumerate(plan.names):
-                by_name.setdefault(name, []).append(PlanMember(index, number))
+                by_name.setdefault(name, []).append((index, number))
         self.names = list(by_name)
         self.members = list(by_name.values())
         self.spelled = spelled_names(self.names, ending)
-        self.open = [PlanMember(index, -1) for index, plan in enumerate(plans) if plan.others]
+        self.open: list[PlanMember] = [(index, -1) for index, plan in enumerate(plans) if plan.others]
 
     def named(self, number: int) -> Iterator[PlanMember]:
         """Yield the members that may have a name, by its number: declared ones, then undeclared ones of the plans that
         do not declare it; -1: any name that no plan declares."""
         declared = self.members[number] if number >= 0 else []
         yield from declared
-        declaring = {member.plan for member in declared} if self.open else set()
-        for undeclared in self.open:
-            if undeclared.plan not in declaring:
-                yield undeclared
+        declaring = {index for index, _ in declared} if self.open else set()
+        for index, undeclared in self.open:
+            if index not in declaring:
+                yield index, undeclared
 
 
 class UnionState(NamedTuple):
@@ -235,9 +228,9 @@ class ObjectUnions:
         """Return a node that is empty if and only if no object can be completed after a name (`NamedPlans.named`)."""
         plans = state.plans.plans
         return self._any_of(
-            self.objects.witness_after_name(plans[member.plan], member.number)
-            for member in state.plans.named(number)
-            if self._after(state, member) is not None
+            self.objects.witness_after_name(plans[index], member)
+            for index, member in state.plans.named(number)
+            if self._after(state, index, member) is not None
         )
 
     def _witness(self, plan: ObjectPlan) -> int:
@@ -261,7 +254,7 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         if objects.any_order and is_used_up(nodes, plans.plans[0]):
             return self.in_order(state)
-        may_be_undeclared = any(self._after(state, member) is not None for member in plans.open)
+        may_be_undeclared = any(self._after(state, index, member) is not None for index, member in plans.open)
         numbers = [
             number
             for number, name in enumerate(plans.names)
@@ -285,11 +278,11 @@ class ObjectUnions:
         nodes, objects, plans = self.nodes, self.objects, state.plans
         texts: dict[str, dict[ObjectPlan, int]] = {}  # by a listed string, what is left after it
         values: dict[int, dict[ObjectPlan, int]] = {}  # by the node of a value, likewise
-        for member in plans.named(number):
-            after = self._after(state, member)
+        for index, member in plans.named(number):
+            after = self._after(state, index, member)
             if after is not None:
-                plan = plans.plans[member.plan]
-                value = self._value(plan, member.number)
+                plan = plans.plans[index]
+                value = self._value(plan, member)
                 if isinstance(value, int):
                     values.setdefault(value, {})[plan] = after
                 else:
@@ -331,10 +324,10 @@ class ObjectUnions:
             node = self._typed[kind] = self.objects.member_value(plan, number)
         return node
 
-    def _after(self, state: UnionState, member: PlanMember) -> int | None:
-        """Return the state of the members of a plan after one of them (`MembersState.at`); None: it may not come."""
-        plan, at = state.plans.plans[member.plan], state.at[member.plan]
-        number = member.number
+    def _after(self, state: UnionState, index: int, number: int) -> int | None:
+        """Return the state of the members of a plan, by its index, after one of them (`MembersState.at`); None: it may
+        not come."""
+        plan, at = state.plans.plans[index], state.at[index]
         if self.objects.any_order:
             if number < 0:
                 return at
@@ -346,8 +339,8 @@ class ObjectUnions:
 
     def _may_come(self, state: UnionState, number: int) -> bool:
         """Return True if a plan that declares a name may have it next."""
-        for member in state.plans.members[number]:  # no generator: this is asked for each name in each state
-            if self._after(state, member) is not None:
+        for index, member in state.plans.members[number]:  # no generator: this is asked for each name in each state
+            if self._after(state, index, member) is not None:
                 return True
         return False
 
