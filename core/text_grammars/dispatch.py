@@ -72,15 +72,15 @@ def read_other_tokens(
 
 
 def dispatch(
-    rules: Sequence[tuple[Literal | Control, Expression]], loop: bool, excludes: Sequence[str] = ()
+    rules: Sequence[tuple[Literal | Control, Expression]], excludes: Sequence[str] = (), *, loop: bool
 ) -> Expression:
     """Return free text in which each trigger is followed by its own part.
 
     Args:
         rules: triggers, each with the part that follows it. The first complete trigger counts; of several that end at
             the same position, the longest.
-        loop: free text may follow a part, with further triggers; else nothing follows.
         excludes: strings that free text does not contain.
+        loop: free text may follow a part, with further triggers; else nothing follows.
 
     Raises:
         GrammarError: some trigger can never be written, because it contains another one or an excluded string.
@@ -90,7 +90,10 @@ def dispatch(
     for trigger in triggers:
         for word in words:
             where = trigger.find(word)
-            if word != trigger and where >= 0 and (word in excludes or where + len(word) < len(trigger)):
+            if word == trigger or where < 0:
+                continue
+            # A shorter trigger at the end of a longer one is no obstacle: the longest counts.
+            if word in excludes or where + len(word) < len(trigger):
                 raise GrammarError(
                     f"the trigger {trigger!r} can never be written, because it contains {word!r}",
                     hint="leave out the longer trigger and let its part follow the shorter one",

@@ -15,7 +15,6 @@ from ..errors import GrammarError, UnsupportedSchemaError
 from ..unicode.charset import CharSet
 from .dispatch import read_other_tokens
 from .expressions import (
-    EMPTY_TEXT,
     Chars,
     Control,
     Expression,
@@ -82,7 +81,13 @@ _IDLE_OPTIONS = ("capture", "stop_capture", "temperature")
 
 
 def character(source: Source, codes: tuple[re.Pattern[str], ...], escapes: dict[str, str]) -> str:
-    """Read a character, escaped or not."""
+    """Read a character, escaped or not.
+
+    Args:
+        source: the text.
+        codes: the forms of escapes by code point, whose group is hexadecimal: ``\\x41``.
+        escapes: the other escapes: by the character after the backslash, what it stands for.
+    """
     start = source.position
     if source.peek() != "\\":
         source.position += 1
@@ -117,7 +122,7 @@ def character_class(source: Source, read: Callable[[], str], opened: int) -> Cha
             source.fail("the character class is not closed", at=opened, hint="write ']' at its end")
         start = source.position
         first = last = read()
-        if source.peek() == "-" and source.peek(2) not in ("-]", "-"):
+        if source.peek() == "-" and source.peek(2) not in ("-]", "-"):  # a hyphen at the end is itself
             source.position += 1
             last = read()
         if last < first:
@@ -171,7 +176,6 @@ class _EbnfReader:
             if source.text[source.text.rfind("\n", 0, start) + 1 : start].strip():
                 source.fail(f"rule {match[1]!r} does not begin its line", at=start, hint="write one rule on a line")
             source.match(_SPACE)
-            self._rules[match[1]] = EMPTY_TEXT  # in this order
             self._check_options(match[2] or "", start + len(match[1]))
             self._rules[match[1]] = self._body()
         return self._finished()
@@ -208,7 +212,7 @@ class _EbnfReader:
                 self._source.fail(f"the option {match[1]!r} cannot be enforced", at=at + 1, hint=hint)
 
     def _body(self) -> Expression:
-        """Read what a rule is, up to the next rule."""
+        """Read the right-hand side of a rule, up to the next rule."""
         source = self._source
         start = source.position
         body = self._choices()
@@ -294,6 +298,7 @@ class _EbnfReader:
         return least, most
 
     def _integer(self, meaning: str) -> int:
+        """Read an integer; ``meaning`` is what it is, for the error."""
         source = self._source
         source.match(_SPACE)
         match = source.match(_INTEGER)

@@ -200,7 +200,8 @@ def pattern(text: str) -> Regular:
 
 
 def substring(chunks: tuple[str, ...]) -> Regular:
-    """Return the texts that are made of neighbouring chunks, none of them left out in between; the empty text too."""
+    """Return the texts of neighbouring chunks, and the empty text: of ``("a", "b", "c")`` they are "", a, b, c, ab, bc
+    and abc."""
 
     def build(terms: Terms) -> int:
         rest, found = terms.EPSILON, [terms.EPSILON]
@@ -222,7 +223,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and all within it; a part that is the same object at several locations is yielded once."""
+    """Yield an expression and all within it; a compound part that is the same object at several locations once."""
     pending = [expression]
     seen: set[int] = set()
     while pending:
@@ -248,8 +249,8 @@ def inner_first(edges: Mapping[str, list[str]], roots: Iterable[str]) -> list[st
     for root in roots:
         pending = [(root, False)]
         while pending:
-            name, is_left = pending.pop()
-            if is_left:
+            name, is_done = pending.pop()  # done: what it refers to was visited
+            if is_done:
                 order.append(name)
             elif name not in seen:
                 seen.add(name)

@@ -180,8 +180,8 @@ class _LarkReader(ExpressionReader):
         key = ("lark", source.text, root, tuple(self._named), tuple(self._schemas))
         rules = Rules(key, self.found, root)
         for name, at in self._places.items():
-            if TERMINAL.fullmatch(name.rpartition(".")[2]) and name in rules.recursive:
-                own = name.rpartition(".")[2]
+            own = name.rpartition(".")[2]  # without the prefix
+            if TERMINAL.fullmatch(own) and name in rules.recursive:
                 source.fail(f"the terminal {own!r} contains itself", at=at, hint="write a rule, in lower case")
         rules.check()
         for expression, at in self._restricted:
@@ -205,7 +205,24 @@ class _LarkReader(ExpressionReader):
 
     def rule_of_texts(self) -> str:
         """Return the name of the rule that whole texts are of: the start rule, or one that allows ignored text before
-        it. Check that all names are defined, and define the rule of ignored text."""
+        it. Define that rule, and the rule of ignored text, where they are needed.
+
+        Raises:
+            GrammarError: the start rule, or a name that is used, is not defined.
+        """
+        self._check_names()
+        if not self._has_ignores:
+            return self.prefix + self.start
+        ignored = self.prefix + IGNORED
+        self.found[ignored] = Repeat(choice(*self._ignores), 0, 1 if self._ignores_once else None)
+        if not self._initial_skip:
+            return self.prefix + self.start
+        root = f"{self.prefix}%start"
+        self.found[root] = sequence(Reference(ignored), Reference(self.prefix + self.start))
+        return root
+
+    def _check_names(self) -> None:
+        """Raise an error if the start rule, or a name that is used, is not defined."""
         source, length = self.source, len(self.prefix)
         if self.prefix + self.start not in self.found:
             source.fail(f"expected a rule {self.start!r}, the start rule")
@@ -216,15 +233,6 @@ class _LarkReader(ExpressionReader):
                 if f"common.{own}" in _common():
                     hint = f"write %import common.{own}"
                 source.fail(f"{own!r} is not defined", at=at, hint=hint)
-        if not self._has_ignores:
-            return self.prefix + self.start
-        ignored = self.prefix + IGNORED
-        self.found[ignored] = Repeat(choice(*self._ignores), 0, 1 if self._ignores_once else None)
-        if not self._initial_skip:
-            return self.prefix + self.start
-        root = f"{self.prefix}%start"
-        self.found[root] = sequence(Reference(ignored), Reference(self.prefix + self.start))
-        return root
 
     def _nested(self, start: int) -> Expression:
         """Read a grammar in braces, with names and ignored text of its own."""
@@ -238,7 +246,9 @@ class _LarkReader(ExpressionReader):
             source.fail(f"grammars are nested more than {MAX_NESTED} levels deep", at=start, hint="write rules")
         self._inner_count += 1
         prefix = f"{self.prefix}{self._inner_count}."
-        inner = _LarkReader(source, "start", self.tokens, self.compile_json, prefix, "}", self.is_exact)
+        inner = _LarkReader(
+            source, "start", self.tokens, self.compile_json, prefix=prefix, end="}", is_exact=self.is_exact
+        )
         inner.statements()
         source.expect("}", "at the end of a nested grammar")
         root = inner.rule_of_texts()
@@ -326,6 +336,7 @@ class _LarkReader(ExpressionReader):
         return match[0], start
 
     def _define(self, name: str, expression: Expression, at: int) -> None:
+        """Define a name, with its prefix. Raise an error, at ``at``, if it is defined already."""
         if name in self.found:
             own = name[len(self.prefix) :]
             self.source.fail(f"{own!r} is defined twice", at=at, hint="rename one of them")
@@ -357,7 +368,7 @@ class _LarkReader(ExpressionReader):
         source.match(BLANK)
         self._in_terminal |= options.is_terminal
         name = self.prefix + match[0]
-        self._define(name, EMPTY_TEXT, at)
+        self._define(name, EMPTY_TEXT, at)  # now, so that the error of a second definition comes first
         expression = self._choices()
         if options.is_terminal:
             expression = options.restricted(expression)

@@ -105,7 +105,7 @@ class ExpressionReader:
         self._schemas: list[Expression] = []
         self._uses: dict[str, int] = {}
         self._restricted: list[tuple[Expression, int]] = []  # these have to be regular
-        self._has_ignores = "%ignore" in self._own_directives()
+        self._has_ignores = self._finds_ignore()
         self._in_terminal = False
         self._depth = 0
 
@@ -113,27 +113,29 @@ class ExpressionReader:
         """Read a grammar in braces; by the reader of statements."""
         raise NotImplementedError
 
-    def _own_directives(self) -> str:
-        """Return the directives of the grammar, one after the other, without those of the grammars nested in it."""
-        own, depths = "", [0]  # the open braces of the grammar, and of each nested one around the place
+    def _finds_ignore(self) -> bool:
+        """Return True if the grammar, from the position on, has ``%ignore``; those of grammars nested in it do not
+        count."""
+        depths = [0]  # the open braces of the grammar, and of each nested one around the place
         for match in _LEXEMES.finditer(self.source.text, self.source.position):
             if match["nested"]:
                 depths.append(1)
             elif match["brace"]:
                 depths[-1] += 1 if match["brace"] == "{" else -1
-                if depths[-1] < 0 and len(depths) == 1:  # of the grammar itself
-                    break
+                if depths[0] < 0:  # the end of the grammar itself, which is nested in another
+                    return False
                 if len(depths) > 1 and not depths[-1]:
                     depths.pop()
-            elif len(depths) == 1 and match["directive"]:
-                own += match["directive"]
-        return own
+            elif len(depths) == 1 and match["directive"] and match["directive"].startswith("%ignore"):
+                return True
+        return False
 
     def _space(self) -> None:
         """Skip white space, with line feeds inside of brackets."""
         self.source.match(SPACE if self._depth else BLANK)
 
     def _choices(self) -> Expression:
+        """Read alternatives; each but the first may begin on a line of its own."""
         items = [self._conjunction()]
         while self.source.match(_NEXT_ALTERNATIVE):
             self.source.match(BLANK)
@@ -199,6 +201,7 @@ class ExpressionReader:
         return item
 
     def _bounded(self, item: Expression, least: int, most: int | None, start: int) -> Expression:
+        """Return a repetition; an error of its bounds is reported at ``start``."""
         if most is not None and most < least:
             self.source.fail(f"the minimum {least} is greater than the maximum {most}", at=start)
         return Repeat(item, least, most)
@@ -346,23 +349,13 @@ class ExpressionReader:
         match = source.match(_TOKEN)
         if match is None:
             source.fail("expected a token: <name> or <[id]>")
-        wanted: list[Iterable[int | str]] = [[match[0]]]
-        is_other = match[1] is not None and (match[1] == "*" or match[1].startswith("^"))
-        if match[1] is not None:
-            wanted = []
-            for part in match[1].lstrip("^").split(",") if match[1] != "*" else ():
-                ids = _IDS.fullmatch(part.strip())
-                if ids is None:
-                    hint = "name the tokens that are meant; for text, write a pattern"
-                    source.fail("expected ids of tokens: <[1]>, <[1-5]>, <[1,3-5]>", at=start, hint=hint)
-                first, last = (source.number(digits, start) for digits in (ids[1], ids[2] or ids[1]))
-                if last < first:
-                    source.fail(
-                        f"the token ids {first} to {last} are out of range", at=start, hint="write the lower end first"
-                    )
-                wanted.append(range(first, last + 1))
+        ids = match[1]  # None: the token is given by its name
+        is_other = ids is not None and (ids == "*" or ids.startswith("^"))
+        wanted: Iterable[int | str] = [match[0]]
+        if ids is not None:
+            wanted = () if ids == "*" else self._ids(ids.lstrip("^"), start)
         found: list[Control | Literal] = []
-        for token in chain.from_iterable(wanted):  # the first one that does not exist ends this
+        for token in wanted:  # the first one that does not exist ends this
             try:
                 found.append(self.tokens(token))
             except GrammarError as error:
@@ -372,6 +365,22 @@ class ExpressionReader:
             return choice(*found)
         self._space()
         return read_other_tokens(source, found, start, "<[*]>", None if self.is_exact else self.narrowed)
+
+    def _ids(self, text: str, start: int) -> Iterable[int]:
+        """Return the ids of tokens in a list such as ``1,3-5``; errors are reported at ``start``."""
+        source = self.source
+        ranges = []
+        for part in text.split(","):
+            ids = _IDS.fullmatch(part.strip())
+            if ids is None:
+                hint = "name the tokens that are meant; for text, write a pattern"
+                source.fail("expected ids of tokens: <[1]>, <[1-5]>, <[1,3-5]>", at=start, hint=hint)
+            first, last = (source.number(digits, start) for digits in (ids[1], ids[2] or ids[1]))
+            if last < first:
+                hint = "write the lower end first"
+                source.fail(f"the token ids {first} to {last} are out of range", at=start, hint=hint)
+            ranges.append(range(first, last + 1))
+        return chain.from_iterable(ranges)
 
     def _json(self) -> Any:
         """Read a JSON value."""
@@ -405,7 +414,7 @@ class ExpressionReader:
         return self._schemas[-1]
 
     def _structured(self, start: int) -> Expression:
-        """Read ``%regex {...}``."""
+        """Read the rest of ``%regex {...}``, an object such as ``{"substring_words": "to be or not"}``."""
         value = self._json()
         form, chunks = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)
         split = _SUBSTRINGS.get(str(form))

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..basics.cached import cached_property
 from ..dependent.written import Written
@@ -43,6 +43,21 @@ _INDEX = r"\[(?:-[1-9]|0|[1-9]\d{0,3})\]"
 Bound = tuple[str, str]
 
 
+class Parameter(NamedTuple):
+    """A parameter of a function; ``slot`` is the name of its `Slot`."""
+
+    name: str
+    slot: str
+    is_required: bool
+
+
+class Function(NamedTuple):
+    """A function: its parameters, in order, and the type of its results."""
+
+    parameters: tuple[Parameter, ...]
+    result: str
+
+
 @dataclass(frozen=True)
 class Slot:
     """What a parameter, or an item of a list, takes.
@@ -64,7 +79,7 @@ class Programs:
 
     Attributes:
         text: the definition: see `read_programs`.
-        functions: by name: the name, slot and necessity of each parameter, in order, and the type of the results.
+        functions: by name.
         slots: by name.
         types: by name, the types of the fields of an object, and of the items of a list (``"[]"``).
         constants: literals that a statement may bind, and their types.
@@ -73,7 +88,7 @@ class Programs:
     """
 
     text: str
-    functions: Mapping[str, tuple[tuple[tuple[str, str, bool], ...], str]] = field(compare=False)
+    functions: Mapping[str, Function] = field(compare=False)
     slots: Mapping[str, Slot] = field(compare=False)
     types: Mapping[str, Mapping[str, str]] = field(compare=False)
     constants: tuple[tuple[Rules, str], ...] = field(compare=False)
@@ -88,7 +103,10 @@ class Programs:
 
     def build(self, nodes: Nodes) -> int:
         """Return the node of all programs. The first statement depends on where the text begins."""
-        first = lambda before: self.statement(nodes, (), len(before))  # noqa: E731
+
+        def first(before: Written) -> int:
+            return self.statement(nodes, (), len(before))
+
         return int(nodes.dynamic(("program", self), self.texts(nodes, is_over=False), first))
 
     def texts(self, nodes: Nodes, *, is_over: bool) -> int:
@@ -108,23 +126,25 @@ class Programs:
     def _least(self) -> int:
         """Lower bound of the length of a call, with required arguments of one character."""
         sizes = []
-        for name, (parameters, _) in self.functions.items():
-            needed = sum(is_needed for _, _, is_needed in parameters)
-            sizes.append(len(name) + 2 + max(3 * needed - 2, 0))
+        for name, function in self.functions.items():
+            required = sum(parameter.is_required for parameter in function.parameters)
+            sizes.append(len(name) + len("()") + max(len("x, ") * required - len(", "), 0))
         return min(sizes)
 
-    def statement(self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0, calls: bool = False) -> int:
-        """Return the node of the rest of a program.
+    def statement(
+        self, nodes: Nodes, bound: tuple[Bound, ...], at: int, count: int = 0, *, has_call: bool = False
+    ) -> int:
+        """Return the node of the rest of a program, from the beginning of a statement on.
 
         Args:
             nodes: the store.
             bound: the names so far.
             at: where the statement begins, in bytes.
             count: the number of statements before it.
-            calls: a call is among these.
+            has_call: a call is among these.
         """
-        key = ("statement", self, bound, at, count, calls)
-        return int(nodes.lazy(key, _Statement(Values(nodes, self, bound), at, count, calls).node))
+        key = ("statement", self, bound, at, count, has_call)
+        return int(nodes.lazy(key, _Statement(Values(nodes, self, bound), at, count, has_call=has_call).node))
 
     @cached_property
     def leading(self) -> Mapping[str, frozenset[str]]:
@@ -132,6 +152,7 @@ class Programs:
         return {name: self._leading(slot.takes) for name, slot in self.slots.items()}
 
     def _leading(self, takes: frozenset[str]) -> frozenset[str]:
+        """Return the types with a path to one of some types, and these."""
         found, grown = set[str](), set(takes)
         while grown - found:
             found |= grown
@@ -142,7 +163,7 @@ class Programs:
     def givers(self) -> Mapping[str, tuple[str, ...]]:
         """For each slot, the functions whose results lead to a type that it takes."""
         return {
-            name: tuple(function for function, (_, result) in self.functions.items() if result in leading)
+            name: tuple(each for each, function in self.functions.items() if function.result in leading)
             for name, leading in self.leading.items()
         }
 
@@ -157,7 +178,7 @@ class _Next:
         at: where it began.
         count: the number of statements before it.
         bind: the type of the name that it binds; None: it binds none.
-        calls: a call is in it, or before it.
+        has_call: a call is in it, or before it.
     """
 
     programs: Programs
@@ -165,20 +186,21 @@ class _Next:
     at: int
     count: int
     bind: str | None
-    calls: bool
+    has_call: bool
 
     def build(self, nodes: Nodes) -> int:
         """Return the node. After a call, the empty text is in it, so it never forbids the end of a program."""
-        texts = self.programs.texts(nodes, is_over=self.calls)
+        texts = self.programs.texts(nodes, is_over=self.has_call)
         return int(nodes.dynamic(("next", self), texts, lambda before: self._resolve(nodes, before)))
 
     def _resolve(self, nodes: Nodes, before: Written) -> int:
+        """Return the next statement after a text, in which the name that this one binds is read."""
         bound, text = self.bound, before.text()
         if self.bind is not None:
             name = re.compile(rb"\w+").match(text, self.at)
             assert name is not None
             bound = (*bound, (name.group().decode(), self.bind))
-        return self.programs.statement(nodes, bound, len(text), self.count + 1, self.calls)
+        return self.programs.statement(nodes, bound, len(text), self.count + 1, has_call=self.has_call)
 
 
 class _Statement:
@@ -188,40 +210,44 @@ class _Statement:
     grows with the number of functions, not with its square.
     """
 
-    def __init__(self, values: Values, at: int, count: int, calls: bool) -> None:
+    def __init__(self, values: Values, at: int, count: int, *, has_call: bool) -> None:
         self._values, self._nodes, self._programs = values, values.nodes, values.programs
-        self._at, self._count, self._calls = at, count, calls
+        self._at, self._count, self._has_call = at, count, has_call
 
     def node(self) -> int:
-        """Return the node."""
-        nodes, values, programs = self._nodes, self._values, self._programs
-        made = [name for name in programs.functions if values.can_call(name, 0)]
-        bound = values.bound if self._calls else ()
+        """Return the node: ``return value``, ``name = value``, a call, ``print(value)``, or (after a call) nothing."""
+        nodes, values, functions = self._nodes, self._values, self._programs.functions
+        called = [name for name in functions if values.can_call(name, 0)]
+        bound = values.bound if self._has_call else ()  # before a call, a program does not print or return
         whole = nodes.alt(
             [
-                values.calls(made, 0, lambda name: values.path(programs.functions[name][1], "")),
+                values.calls(called, 0, lambda name: values.path(functions[name].result, "")),
                 *(nodes.seq(_text(nodes, name), values.path(kind, "")) for name, kind in bound),
             ]
         )
         parts = [] if nodes.is_empty(whole) else [nodes.seq(_text(nodes, "return "), whole)]
-        if self._count < programs.statements:
-            bindings = [values.calls(made, 0, lambda name: self._then(programs.functions[name][1], True))]
-            if self._calls or self._count < MAX_BEFORE:
-                bindings += [
-                    nodes.seq(_text(nodes, name), self._then(kind, self._calls)) for name, kind in values.bound
-                ]
-                bindings += [
-                    nodes.seq(_literal_node(nodes, text), self._end(kind, self._calls))
-                    for text, kind in programs.constants
-                ]
-            parts.append(nodes.sequence([self._new_name(), _text(nodes, " = "), nodes.alt(bindings)]))
-            parts.append(values.calls(made, 0, lambda _: self._end(None, True)))
+        if self._count < self._programs.statements:
+            parts.append(nodes.sequence([self._new_name(), _text(nodes, " = "), self._bindable(called)]))
+            parts.append(values.calls(called, 0, lambda _: self._end(None, has_call=True)))
             if not nodes.is_empty(whole):
-                end = nodes.seq(_text(nodes, ")"), self._end(None, True))
+                end = nodes.seq(_text(nodes, ")"), self._end(None, has_call=True))
                 parts.append(nodes.sequence([_text(nodes, "print("), whole, end]))
-        if self._calls:
+        if self._has_call:
             parts.append(EPSILON)
         return int(nodes.alt(parts))
+
+    def _bindable(self, called: list[str]) -> int:
+        """Return the values that the statement may bind to a name, each with what follows it: calls, bound names with
+        paths, and constants. Without a call in the program, the latter only in its first statements."""
+        nodes, values, programs = self._nodes, self._values, self._programs
+        has_call = self._has_call
+        options = [values.calls(called, 0, lambda name: self._then(programs.functions[name].result, has_call=True))]
+        if has_call or self._count < MAX_BEFORE:
+            for name, kind in values.bound:
+                options.append(nodes.seq(_text(nodes, name), self._then(kind, has_call=has_call)))
+            for literal, kind in programs.constants:
+                options.append(nodes.seq(_literal_node(nodes, literal), self._end(kind, has_call=has_call)))
+        return int(nodes.alt(options))
 
     def _new_name(self) -> int:
         """Return the names that are neither bound, nor functions, nor words of Python."""
@@ -230,16 +256,21 @@ class _Statement:
         names, begins = (regex_term(terms, regex, whole=True) for regex in (_NAME, _BEGINS))
         return int(self._nodes.text(terms.and_([names, terms.not_(terms.alt([begins, terms.words(taken)]))])))
 
-    def _end(self, bind: str | None, calls: bool) -> int:
-        """Return the end of the line and the statements after it; after a call, also the end of the program."""
-        following = _Next(self._programs, self._values.bound, self._at, self._count, bind, calls).build(self._nodes)
-        after = self._nodes.seq(_text(self._nodes, "\n"), following)
-        return int(self._nodes.alt([EPSILON, after])) if calls else int(after)
+    def _end(self, bind: str | None, *, has_call: bool) -> int:
+        """Return the end of the line and the statements after it; after a call, also the end of the program.
 
-    def _then(self, kind: str, calls: bool) -> int:
+        Args:
+            bind: the type of the name that the statement binds; None: it binds none.
+            has_call: a call is in the statement, or before it.
+        """
+        following = _Next(self._programs, self._values.bound, self._at, self._count, bind, has_call)
+        after = self._nodes.seq(_text(self._nodes, "\n"), following.build(self._nodes))
+        return int(self._nodes.alt([EPSILON, after])) if has_call else int(after)
+
+    def _then(self, kind: str, *, has_call: bool) -> int:
         """Return what may follow a value of a type that is bound: its end, or a step and what may follow that."""
-        key = ("then", self._programs, self._values.bound, self._at, self._count, calls)
-        return self._values.steps(key, kind, partial(self._end, calls=calls), None)
+        key = ("then", self._programs, self._values.bound, self._at, self._count, has_call)
+        return self._values.steps(key, kind, partial(self._end, has_call=has_call), None)
 
 
 class Values:
@@ -258,17 +289,18 @@ class Values:
     # -- what there is ---------------------------------------------------------------------------------------------
 
     def can_call(self, function: str, depth: int) -> bool:
-        """Return True if a function has a call inside of ``depth`` others."""
+        """Return True if a function has a call inside of ``depth`` others: all its required parameters have values."""
         if depth == self.programs.nested:
             return False
         key = function, depth
         if key not in self._can_call:
-            parameters = self.programs.functions[function][0]
-            needed = [slot for _, slot, is_needed in parameters if is_needed]
-            self._can_call[key] = all(self._has_value(slot, depth + 1, function) for slot in needed)
+            parameters = self.programs.functions[function].parameters
+            required = [parameter.slot for parameter in parameters if parameter.is_required]
+            self._can_call[key] = all(self._has_value(slot, depth + 1, function) for slot in required)
         return self._can_call[key]
 
     def _has_value(self, name: str, depth: int, within: str) -> bool:
+        """Return True if `value` has values for a slot, by its name."""
         slot, leading = self.programs.slots[name], self.programs.leading[name]
         if slot.literal is not None or slot.items is not None or any(kind in leading for _, kind in self.bound):
             return True
@@ -288,48 +320,58 @@ class Values:
 
     def _made_arguments(self, function: str, depth: int) -> int:
         """Return `_arguments`, not kept yet."""
-        nodes, parameters = self.nodes, self.programs.functions[function][0]
+        nodes, parameters = self.nodes, self.programs.functions[function].parameters
         found: dict[tuple[int, bool, bool], int] = {}
 
-        def rest(index: int, named: bool, first: bool) -> int:
-            """Return the parameters from one on: those after a name have names, too."""
+        def rest(index: int, *, must_name: bool, is_first: bool) -> int:
+            """Return the arguments for the parameters from one on, and the bracket.
+
+            Args:
+                index: the number of the parameter.
+                must_name: a parameter before it is named or left out, so arguments go by name.
+                is_first: no argument is written yet.
+            """
             if index == len(parameters):
                 return _text(nodes, ")")
-            key = (index, named, first)
+            key = (index, must_name, is_first)
             if key not in found:
-                name, slot, is_needed = parameters[index]
-                comma, ways = "" if first else ", ", list[int]()
+                name, slot, is_required = parameters[index]
+                comma = "" if is_first else ", "
+                ways: list[int] = []
                 if self._has_value(slot, depth + 1, function):
                     value = self.value(slot, depth + 1, function)
-                    named_value = [_text(nodes, f"{comma}{name}="), value, rest(index + 1, True, False)]
-                    ways.append(nodes.sequence(named_value))
-                    if not named:
-                        ways.append(nodes.sequence([_text(nodes, comma), value, rest(index + 1, False, False)]))
-                if not is_needed:
-                    ways.append(rest(index + 1, True, first))
+                    after = rest(index + 1, must_name=True, is_first=False)
+                    ways.append(nodes.sequence([_text(nodes, f"{comma}{name}="), value, after]))
+                    if not must_name:
+                        after = rest(index + 1, must_name=False, is_first=False)
+                        ways.append(nodes.sequence([_text(nodes, comma), value, after]))
+                if not is_required:
+                    ways.append(rest(index + 1, must_name=True, is_first=is_first))
                 found[key] = nodes.alt(ways)
             return found[key]
 
-        return rest(0, False, True)
+        return rest(0, must_name=False, is_first=True)
 
     def value(self, slot: str, depth: int, within: str) -> int:
-        """Return the values for a slot in a call of the function ``within``, which is no value itself."""
-        but = within if within in self.programs.givers[slot] else ""  # others have one rule together
-        return self._lazy(("value", slot, depth, but), lambda: self._made_value(slot, depth, within))
+        """Return the values for a slot inside of ``depth`` calls, of which the function ``within`` is the innermost: it
+        is not called in its own arguments."""
+        excluded = within if within in self.programs.givers[slot] else ""  # all other functions share one rule
+        return self._lazy(("value", slot, depth, excluded), lambda: self._made_value(slot, depth, within))
 
     def _made_value(self, name: str, depth: int, within: str) -> int:
+        """Return `value`, not kept yet."""
         programs, nodes = self.programs, self.nodes
         slot, leading = programs.slots[name], programs.leading[name]
         ways = [] if slot.literal is None else [_literal_node(nodes, slot.literal)]
         ways += [nodes.seq(_text(nodes, each), self.path(kind, name)) for each, kind in self.bound if kind in leading]
         givers = [each for each in programs.givers[name] if each != within and self.can_call(each, depth)]
-        ways.append(self.calls(givers, depth, lambda each: self.path(programs.functions[each][1], name)))
+        ways.append(self.calls(givers, depth, lambda each: self.path(programs.functions[each].result, name)))
         if slot.items is not None:
             ways.append(self._list(slot.items, depth, within))
         return int(nodes.alt(ways))
 
     def _list(self, slot: str, depth: int, within: str) -> int:
-        """Return lists of values for a slot."""
+        """Return lists of values for a slot; the other arguments are those of `value`."""
         nodes = self.nodes
         if not self._has_value(slot, depth, within):
             return _text(nodes, "[]")
@@ -346,18 +388,21 @@ class Values:
     def path(self, kind: str, slot: str) -> int:
         """Return the paths from a value of a type to values that a slot takes; the slot ``""`` takes any value."""
         takes = self.programs.slots[slot].takes if slot else None
-        end = lambda kind: EPSILON if takes is None or kind in takes else None  # noqa: E731
+
+        def end(kind: str) -> int | None:
+            return EPSILON if takes is None or kind in takes else None
+
         return self.steps(("path", self.programs, slot), kind, end, self.programs.leading[slot] if slot else None)
 
     def steps(
         self, key: tuple[Any, ...], kind: str, end: Callable[[str], int | None], leading: frozenset[str] | None
     ) -> int:
-        """Return the paths from a value of a type.
+        """Return the paths from a value of a type, such as ``.items[0].price``, each with what follows it.
 
         Args:
-            key: names them, but for the type.
+            key: the key of the node, but for the type.
             kind: the type.
-            end: returns what follows a path that ends at a type; None: it may not end there.
+            end: returns what follows a path to a value of a type; None: no path ends there.
             leading: the types that lead to an end; None: all.
         """
         return int(self.nodes.lazy((*key, kind), lambda: self._made_steps(key, kind, end, leading), EPSILON))
@@ -365,6 +410,7 @@ class Values:
     def _made_steps(
         self, key: tuple[Any, ...], kind: str, end: Callable[[str], int | None], leading: frozenset[str] | None
     ) -> int:
+        """Return `steps`, not kept yet."""
         nodes, ended = self.nodes, end(kind)
         ways = [] if ended is None else [ended]
         for name, inner in self.programs.types.get(kind, {}).items():
@@ -392,6 +438,7 @@ def _literal_node(nodes: Nodes, literal: Rules) -> int:
 
 
 def _steps(field: str) -> tuple[str, ...]:
+    """Return the ways to write the step to a field."""
     return f".{field}", f'["{field}"]', f"['{field}']"
 
 
@@ -411,8 +458,8 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
     try:
         data = json.loads(text)
         functions = {
-            _identifier(name): (
-                tuple((_identifier(key), str(slot), bool(needed)) for key, slot, needed in one["parameters"]),
+            _identifier(name): Function(
+                tuple(Parameter(_identifier(key), str(slot), bool(needed)) for key, slot, needed in one["parameters"]),
                 str(one["result"]),
             )
             for name, one in data["functions"].items()
@@ -431,7 +478,7 @@ def read_programs(text: str, literals: Callable[[Any], Rules]) -> Programs:
         raise GrammarError(
             f"the definition of programs cannot be read: {error}", hint="take it from program_tool(tools).parameters"
         ) from None
-    used = [slot for parameters, _ in functions.values() for _, slot, _ in parameters]
+    used = [parameter.slot for function in functions.values() for parameter in function.parameters]
     used += [slot.items for slot in slots.values() if slot.items is not None]
     if missing := {*used} - {*slots}:
         raise GrammarError(f"the definition of programs has no slot {min(missing)!r}", hint="add it to slots")

@@ -180,8 +180,8 @@ def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[
 
     Args:
         expression: the expression.
-        rules: those of the rules that it refers to.
-        leaf: returns those of an expression without parts.
+        rules: the fewest characters of each rule; without a rule, it counts as one without texts.
+        leaf: returns the fewest characters of an expression without parts.
     """
     if isinstance(expression, Reference):
         return rules.get(expression.name, inf)
@@ -202,12 +202,13 @@ def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[
 
 
 def fewest_chars(expression: Expression, rules: Mapping[str, float] | None = None) -> float:
-    """Return a lower bound of the characters of an expression's texts, `_fewest`; one that is built elsewhere counts as
-    the empty text."""
+    """Return a lower bound of the characters of an expression's texts: `_fewest`, with what is built elsewhere counted
+    as the empty text. ``rules`` has that of each rule."""
     return _fewest(expression, rules or {}, _least_of_leaf)
 
 
 def _least_of_leaf(expression: Expression) -> float:
+    """Return a lower bound of the characters of an expression without parts."""
     if isinstance(expression, Literal):
         return len(expression.text)
     return isinstance(expression, (Chars, Control))
@@ -218,7 +219,7 @@ def _fewest_of(rules: Mapping[str, Expression], leaf: Callable[[Expression], flo
 
     Args:
         rules: the rules.
-        leaf: returns those of an expression without parts.
+        leaf: returns the fewest characters of an expression without parts.
     """
     users: dict[str, list[str]] = {name: [] for name in rules}
     for name, expression in rules.items():
@@ -331,6 +332,7 @@ class _RegularParts:
         return self._known[name]
 
     def _stopped(self, expression: Stopped) -> int:
+        """Return the term of a stopped expression: the M of `Stopped`, without the stop text at its end."""
         terms = self._terms
         item, stop = self.of(expression.item), self.of(expression.stop)
         return int(terms.and_([item, quotient(terms, _shortest(terms, terms.sequence([item, stop])), stop)]))
@@ -378,6 +380,7 @@ class _Builder:
         return node
 
     def _expanded(self, name: str) -> int:
+        """Return the node of a rule, expanded: a left-recursive one is solved."""
         if name not in self._circle_of:
             return self.node(self._rules.rules[name])
         parts = [self._nodes.EPSILON] if self._fewest.get(name) == 0 else []
@@ -522,13 +525,14 @@ class _Builder:
         """
         nodes = self._nodes
         bases: dict[str, list[int]] = {name: [] for name in circle}
-        steps: dict[str, dict[str, list[int]]] = {name: {} for name in circle}  # of the first to the second rule
+        steps: dict[str, dict[str, list[int]]] = {name: {} for name in circle}  # steps[a][b]: b = ... | a step
         for name in circle:
             for first, node in self._beginnings(self._rules.rules[name], circle):
                 (bases[name] if first is None else steps[first].setdefault(name, [])).append(node)
-        products = len(circle) ** 2 // 4  # so many at least, with those of the substitution
+        products = len(circle) ** 2 // 4  # a lower bound, with those of the substitution
         if products > MAX_PRODUCTS:
             raise _too_recursive(circle)
+        # Those with few products first (Markowitz 1957), so that the others get few new steps.
         order = sorted(circle, key=lambda name: sum(name in targets for targets in steps.values()) * len(steps[name]))
         left = set(circle)
         loops: dict[str, int] = {}

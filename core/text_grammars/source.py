@@ -16,7 +16,7 @@ MAX_SHOWN = 100
 #: Maximum number of digits of a number.
 MAX_DIGITS = 18
 
-_HALF = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Source:
@@ -37,8 +37,10 @@ class Source:
             raise GrammarError(f"a grammar is text, not {type(text).__name__}", hint="pass the source as a str")
         self.text = text
         self.position = 0
-        if half := _HALF.search(text):
-            self.fail("a lone surrogate is not a character", at=half.start(), hint="pass text that UTF-8 can encode")
+        if surrogate := _SURROGATE.search(text):
+            self.fail(
+                "a lone surrogate is not a character", at=surrogate.start(), hint="pass text that UTF-8 can encode"
+            )
 
     @property
     def rest_is_empty(self) -> bool:
@@ -93,7 +95,7 @@ class Source:
                 rest = self.text[at : at + MAX_SHOWN].lstrip(" ")
                 hint = next((said for slip, said in self._slips.items() if rest.startswith(slip)), None)
         start = self.text.rfind("\n", 0, at) + 1
-        line = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
+        line = _SURROGATE.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
         cut = max(0, at - start - MAX_SHOWN // 2)  # characters of a long line that are not shown
         shown = f"\n{line[cut : cut + MAX_SHOWN]}\n{' ' * (at - start - cut)}^\n"
         raise GrammarError(message + shown, hint=hint, place=self.place(at))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..basics.options import OnUnsupported, Whitespace
 from ..errors import GrammarError, LimitError, Place, ToolGrammarError, UnsupportedSchemaError
@@ -87,8 +87,33 @@ def read_structural_tag(
     return ReadGrammar(rules, tuple(reader.problems), tuple(reader.narrowed))
 
 
+class _Tag(NamedTuple):
+    """A tag.
+
+    Attributes:
+        begin: a string, or a token.
+        rest: what follows the begin: the content and the end.
+        place: the location of the tag.
+    """
+
+    begin: str | Control | Literal
+    rest: Expression
+    place: Inside
+
+
 @dataclass
 class _TagReader:
+    """Reader of one structural tag. A method for each type of format reads it to an expression.
+
+    Attributes:
+        whitespace: white space in JSON; a format may ask for less.
+        on_unsupported: treatment of keywords of JSON Schemas that cannot be enforced exactly.
+        controls: the names of the vocabulary's control tokens.
+        token: returns the expression of a token.
+        problems: the keywords of JSON Schemas that are left out.
+        narrowed: the parts of which some valid texts are left out.
+    """
+
     whitespace: Whitespace
     on_unsupported: OnUnsupported
     controls: Collection[str]
@@ -141,6 +166,7 @@ class _TagReader:
         return token
 
     def _tokens(self, members: Members, name: str) -> list[Control | Literal]:
+        """Return the tokens of an array."""
         return [self._token(token, place) for token, place in members.items(name)]
 
     def _excluded_tokens(self, members: Members) -> list[str]:
@@ -186,9 +212,9 @@ class _TagReader:
                 hint="give the strings a pattern in the schema, and leave excludes out",
             )
         most = members.count("max_whitespace_cnt")
-        spaces: dict[str, Any] = {"compact": 0, "single": 1, "flexible": MAX_INDENT + 1}
+        longest: dict[str, Any] = {"compact": 0, "single": 1, "flexible": MAX_INDENT + 1}
         whitespace = self.whitespace
-        if most is not None and most < spaces[whitespace]:
+        if most is not None and most < longest[whitespace]:
             whitespace = "single" if most else "compact"
         any_order = members.flag("any_order")
         schema, inner = members.get("json_schema")
@@ -213,9 +239,15 @@ class _TagReader:
         return self._compiled(schema, options, place)
 
     def _xml(self, schema: Any, place: Inside, style_place: Inside, style: Any) -> Expression:
-        """Return the texts of an object whose members are written as tags of a style; a style may have several layouts,
-        any of which may be used, and where members have lines of their own, so may the first and the last. A plain
-        string is free text, other values are JSON. An object without declared members is narrowed to the empty one."""
+        """Return the texts of a schema in a style: an object has its members as tags, in any layout of the style; a
+        string is free text; other values are JSON.
+
+        Args:
+            schema: the schema.
+            place: its location.
+            style_place: the location of the style.
+            style: the name of the style, not checked yet.
+        """
         layouts = STYLES.get(style) if isinstance(style, str) else None
         if layouts is None:
             style_place.fail(
@@ -232,7 +264,7 @@ class _TagReader:
             return free_text((layouts[0].raw_end or "", *place.ends))
         if kind != "object":
             return self._json(schema, place, self.whitespace)
-        if schema is None or schema is True or _ANNOTATIONS.issuperset(schema or ()):
+        if schema is None or schema is True or _ANNOTATIONS.issuperset(schema or ()):  # only the empty object
             schema = {"type": "object", "additionalProperties": False}
             self.narrowed.append(
                 UnsupportedSchemaError(
@@ -242,10 +274,10 @@ class _TagReader:
                     left_out="objects with members",
                 )
             )
-        before = len(self.narrowed), len(self.problems)
+        narrowed, problems = len(self.narrowed), len(self.problems)
         parts = []
         for layout in layouts:
-            del self.narrowed[before[0] :], self.problems[before[1] :]  # the same for each layout
+            del self.narrowed[narrowed:], self.problems[problems:]  # they are the same for each layout
             parts.append(self._in_layout(schema, layout, place))
         return choice(*parts)
 
@@ -262,7 +294,7 @@ class _TagReader:
         options = SchemaOptions(
             additional_properties=False, on_unsupported=self.on_unsupported, arguments=arguments, plain_integers=True
         )
-        # Templates set members apart from the tags around them as from each other.
+        # In templates, the first and the last member are set apart from the tags around them as from each other.
         around = choice(EMPTY_TEXT, Literal("\n")) if layout.separator else EMPTY_TEXT
         return sequence(around, self._compiled(schema, options, place), around)
 
@@ -275,7 +307,7 @@ class _TagReader:
         try:
             # SGLang has no schema for a tool without parameters.
             compiled = compile_schema({} if schema is None else schema, options)
-            self._check(compiled)
+            self._check_satisfiable(compiled)
         except ToolGrammarError as error:
             raise relocated(error, place.pointer) from None
         self.problems += [relocated(problem, place.pointer) for problem in compiled.problems]
@@ -290,7 +322,7 @@ class _TagReader:
             self.narrowed.append(moved)
 
     @staticmethod
-    def _check(compiled: CompiledSchema) -> None:
+    def _check_satisfiable(compiled: CompiledSchema) -> None:
         """Raise an error if nothing is valid, or if a name cannot be written."""
         if compiled.is_surely_satisfiable():
             return
@@ -384,12 +416,15 @@ class _TagReader:
     # -- tags --------------------------------------------------------------------------------------------------
 
     def _tag(self, value: Mapping[str, Any], place: Inside) -> Expression:
-        begin, rest = self._tag_parts(value, place)
-        return sequence(begin if isinstance(begin, (Control, Literal)) else self._marked(begin), rest)
+        return self._whole(self._tag_parts(value, place))
 
-    def _tag_parts(self, value: Any, place: Inside) -> tuple[str | Control | Literal, Expression]:
-        """Return the begin of a tag, a string or a token, and what follows it: its content, in which free text ends at
-        the tag's end, and the end."""
+    def _whole(self, tag: _Tag) -> Expression:
+        """Return the texts of a tag."""
+        begin = self._marked(tag.begin) if isinstance(tag.begin, str) else tag.begin
+        return sequence(begin, tag.rest)
+
+    def _tag_parts(self, value: Any, place: Inside) -> _Tag:
+        """Read a tag. Free text in its content ends at the tag's end."""
         members = Members.of(value, place, ("begin", "content", "end"), ("type",))
         if members.values.get("type", "tag") != "tag":
             place.at("type").fail("the type of a tag is 'tag'")
@@ -403,18 +438,19 @@ class _TagReader:
             texts = tuple(text_of(text, at_end) for text in listed)
             end = choice(*map(self._marked, texts))
         inner = replace(place, ends=tuple(filter(None, texts)))
-        return begin, sequence(self._format(value["content"], inner.at("content")), end)
+        return _Tag(begin, sequence(self._format(value["content"], inner.at("content")), end), place)
 
     def _begin_or_token(self, value: Any, place: Inside) -> str | Control | Literal:
+        """Return the begin of a tag: a string, or the token of a format ``token``."""
         if not isinstance(value, Mapping):
             return text_of(value, place)
         token = self._one_token(value, place)
         assert isinstance(token, (Control, Literal))
         return token
 
-    def _tag_list(self, members: Members) -> list[tuple[str | Control | Literal, Expression, Inside]]:
-        """Return the tags of an object: for each its begin, its rest and its location."""
-        return [(*self._tag_parts(tag, place), place) for tag, place in members.items("tags")]
+    def _tag_list(self, members: Members) -> list[_Tag]:
+        """Return the tags of an object."""
+        return [self._tag_parts(tag, place) for tag, place in members.items("tags")]
 
     def _triggered_tags(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text with tags whose begin is a string, and starts with just one of the triggers (`_triggered`)."""
@@ -449,7 +485,7 @@ class _TagReader:
         """Return free text with tags, or tags alone.
 
         Args:
-            tags: the begin, the rest and the location of each tag.
+            tags: of each tag the begin, what follows the begin, and the location.
             triggers: prefixes of the begins.
             excludes: strings that free text does not contain.
             place: the location of the format.
@@ -464,6 +500,8 @@ class _TagReader:
                     f"the begin {begin!r} starts with {len(matching)} of the triggers, not with one",
                     hint=f"triggers: {', '.join(map(repr, triggers))}",
                 )
+            # What is looked for in free text is the trigger; but if the begin has a control token, no more than that
+            # token, or the text before it.
             head, is_control = self._pieces(begin)[0]
             if is_control:
                 rules.append((Control(head), sequence(self._marked(begin[len(head) :]), rest)))
@@ -496,7 +534,7 @@ class _TagReader:
         if at_least_one and once:
             return whole
         try:
-            text = dispatch(rules, not once, words)
+            text = dispatch(rules, words, loop=not once)
         except GrammarError as error:
             place.fail(error.message, hint=error.hint)
         return sequence(whole, text) if at_least_one else text
@@ -529,9 +567,7 @@ class _TagReader:
         known = ("type", "at_least_one", "stop_after_first")
         members = Members.of(value, place, ("tags", "separator"), known)
         tags = self._tag_list(members)
-        one = choice(
-            *(sequence(begin if not isinstance(begin, str) else self._marked(begin), rest) for begin, rest, _ in tags)
-        )
+        one = choice(*map(self._whole, tags))
         separator = self._marked(members.text("separator"))
         if not members.flag("stop_after_first"):
             one = sequence(one, Repeat(sequence(separator, one), 0, None))

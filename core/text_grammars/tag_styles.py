@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema.scalars.value_syntax import Arguments
+from ..schema.scalars.value_syntax import Arguments, Mark
 
 _NAMES = r"""[^\s<>"'=]+"""
 
@@ -18,15 +18,20 @@ def _layouts(end: str, *forms: tuple[str, str, str, str], raw: str | None = None
     return tuple(
         Arguments(
             names=_NAMES,
-            before_name=((before, False),),
-            after_name=((between, False),),
-            after_value=((after, False),),
-            separator=((separator, False),) if separator else (),
+            before_name=_markup(before),
+            after_name=_markup(between),
+            after_value=_markup(after),
+            separator=_markup(separator),
             raw_end=end,
-            after_name_raw=None if raw is None else ((raw, False),),
+            after_name_raw=None if raw is None else _markup(raw),
         )
         for before, between, after, separator in forms
     )
+
+
+def _markup(text: str) -> Mark:
+    """Return markup without control tokens."""
+    return ((text, False),) if text else ()
 
 
 def _dsml(tag: str) -> tuple[Arguments, ...]:

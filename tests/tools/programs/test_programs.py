@@ -303,7 +303,7 @@ def test_work_grows_with_the_number_of_tools_not_faster() -> None:
         definition = program_tool(tools).parameters["properties"]["input"]["x-grammar"]
         programs, nodes, bound = string_grammar(definition).rules, Nodes(), (("x", "t0"),)
         assert isinstance(programs, Programs)
-        nodes.heads(programs.statement(nodes, bound, 0, 1, True))
+        nodes.heads(programs.statement(nodes, bound, 0, 1, has_call=True))
         for slot in programs.slots:
             nodes.heads(Values(nodes, programs, bound).value(slot, 1, "t1"))
         counts.append(len(nodes))
