@@ -48,4 +48,5 @@ def python_grammar(schema: Any) -> ReadGrammar:
         return read_grammar("python_literal", {}, {**rules.rules, "root": rules.rules["start"]})
     schema = schema_of(schema)
     values = TypedValues.of(schema)
-    return values.read("python_literal", {"schema": schema}, {"root": values.value("", PythonSyntax(), scalar=False)})
+    whole = values.value("", PythonSyntax(), scalar=False)
+    return values.read("python_literal", {"schema": schema}, {"root": whole})

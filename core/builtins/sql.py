@@ -95,10 +95,10 @@ def _any_of(texts: Sequence[str]) -> str:
 
 
 def _select(n: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the rules of statements from one or two tables.
+    """Return the rules of statements from one or two tables, such as ``where0: " WHERE " any0``.
 
     Args:
-        n: the number that ends the names of these rules; that of a statement is ``s`` with it.
+        n: the number that ends the names of these rules; ``s0`` is that of a statement.
         source: the names of the tables.
         typed: the type of each column, by table.
     """
@@ -111,9 +111,9 @@ def _select(n: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, st
     for (table, column), name in names.items():
         by_type[typed[table][column]].append(name)
     numeric = by_type["number"] + by_type["integer"]
-    tables = _literal(" FROM " + _quoted(source[0]))
+    tables = _literal(" FROM " + _quoted(source[0]))  # what follows the columns
     if len(source) == 2:
-        pairs = [
+        pairs = [  # of columns of one type
             f"{names[source[0], one]} = {names[source[1], two]}"
             for one, kind in typed[source[0]].items()
             for two, other in typed[source[1]].items()
@@ -122,19 +122,7 @@ def _select(n: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, st
         if not pairs:
             return [f"s{n}: /[^\\s\\S]/"]  # nothing: no columns to join by
         tables += f" {_literal(f' JOIN {_quoted(source[1])} ON ')} ({_any_of(pairs)})"
-    tests = [f'C{n} " IS " "NOT "? "NULL"']
-    for kind, columns in by_type.items():
-        if not columns:
-            continue
-        value, label = kind.upper(), f"C{n}_{kind.upper()}"
-        tests.append(f'{label} " " OP " " {value}')
-        tests.append(f'{label} " NOT"? " IN (" {value} (", " {value})* ")"')
-        if len(columns) > 1:
-            tests.append(f'{label} " " OP " " {label}')
-        if kind == "string":
-            tests.append(f'{label} " NOT"? " LIKE " STRING')
-        elif kind != "boolean":
-            tests.append(f'{label} " NOT"? " BETWEEN " {value} " AND " {value}')
+    tests = _tests(n, by_type)
     aggregates = ['"COUNT(*)"', f'"COUNT(" C{n} ")"'] + ([f'AGGREGATE "(" C{n}_NUMERIC ")"'] if numeric else [])
     grouped = [
         f"{_literal(name + ', ')} aggregates{n} from{n} where{n}? {_literal(f' GROUP BY {name}')}"
@@ -160,3 +148,26 @@ def _select(n: str, source: tuple[str, ...], typed: Mapping[str, Mapping[str, st
     ]
     lines += [f"C{n}_{kind.upper()}: {_any_of(columns)}" for kind, columns in by_type.items() if columns]
     return [*lines, f"C{n}_NUMERIC: {_any_of(numeric)}"] if numeric else lines
+
+
+def _tests(n: str, by_type: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the comparisons of columns, such as ``C0_STRING " NOT"? " LIKE " STRING``.
+
+    Args:
+        n: the number that ends the names of the rules of columns.
+        by_type: the columns by their type.
+    """
+    tests = [f'C{n} " IS " "NOT "? "NULL"']
+    for kind, columns in by_type.items():
+        if not columns:
+            continue
+        value, label = kind.upper(), f"C{n}_{kind.upper()}"
+        tests.append(f'{label} " " OP " " {value}')
+        tests.append(f'{label} " NOT"? " IN (" {value} (", " {value})* ")"')
+        if len(columns) > 1:
+            tests.append(f'{label} " " OP " " {label}')
+        if kind == "string":
+            tests.append(f'{label} " NOT"? " LIKE " STRING')
+        elif kind != "boolean":
+            tests.append(f'{label} " NOT"? " BETWEEN " {value} " AND " {value}')
+    return tests

@@ -35,7 +35,7 @@ def csv_grammar(
         _QUOTED_FIELD, (('"', '""'),), '"', bare=_FIELD, bare_least=int(alone), null=b'""' if alone else b""
     )
     fields = [part for cell in _cells(values, names, syntax) for part in (Text(","), cell)]
-    record = sequence(*fields[1:])
+    record = sequence(*fields[1:])  # no comma before the first
     next_record = sequence(Text(newline), record)
     end = Repeat(Text(newline), 0, 1)
     if header:

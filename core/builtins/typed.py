@@ -19,7 +19,11 @@ from ..text_grammars.rules import ReadGrammar, Rules
 #: JSON types whose values have no parts.
 SCALARS = frozenset({"string", "number", "boolean", "null"})
 
+#: A syntax of arguments that can write every name.
 _ANY = Arguments(names=r"[\s\S]*")
+
+#: The name of a member that no schema declares.
+_MEMBER = "\0"
 
 
 def schema_of(schema: Any) -> Any:
@@ -86,10 +90,10 @@ class TypedValues:
         part = {key: value for key, value in self.schema.items() if key in ("$defs", "definitions", "$schema", "$id")}
         part |= {"properties": self.schema.get("properties", {}), "$ref": f"#{pointer}"} if pointer else self.schema
         if scalar:  # the JSON types at the place are those of a member that refers to it
-            of_member = {**part, "properties": {**part.get("properties", {}), "\0": {"$ref": f"#{pointer}"}}}
+            of_member = {**part, "properties": {**part.get("properties", {}), _MEMBER: {"$ref": f"#{pointer}"}}}
             of_member.pop("$ref", None)
             options = SchemaOptions(on_unsupported="validate", arguments=_ANY)
-            kinds = compile_schema(of_member, options).member_kinds("\0") if pointer else SCALARS
+            kinds = compile_schema(of_member, options).member_kinds(_MEMBER) if pointer else SCALARS
             if not kinds <= SCALARS:
                 compound = ", ".join(sorted(kinds - SCALARS))
                 refuse(

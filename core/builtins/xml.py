@@ -161,11 +161,12 @@ class _SchemaReader:
                 refuse(f"the required {name!r} is not among the properties", pointer=pointer, hint="declare it")
         members: list[Expression] = []
         for name, member in properties.items():
-            members.append(self._member(name, f"{pointer}/properties/{escape(name)}", member, name in required))
+            place = f"{pointer}/properties/{escape(name)}"
+            members.append(self._member(name, place, member, is_required=name in required))
         self.rules[rule] = sequence(*members, _SPACE)
         return Reference(rule)
 
-    def _member(self, name: str, pointer: str, schema: Any, is_required: bool) -> Expression:
+    def _member(self, name: str, pointer: str, schema: Any, *, is_required: bool) -> Expression:
         """Return a property as an element, or as one element for each item of an array; empty if it is left out."""
         if isinstance(schema, Mapping) and schema.get("type") == "array":
             unknown = sorted(schema.keys() - {"type", "items", "minItems", "maxItems", "title", "description"})

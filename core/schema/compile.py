@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import thread_time
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..basics.cached import cached_property
 from ..errors import (
@@ -19,7 +19,7 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from ..language.nodes import Nodes
-from .check.problems import DynamicReferences, problems
+from .check.problems import DynamicReferences, Problem, problems
 from .check.unsatisfiable import MAX_SECONDS, contradictions, unsatisfiable
 from .keywords.shapes import json_name
 from .lower.lowering import Lowering
@@ -110,16 +110,16 @@ class CompiledSchema:
 
         If only values that are left out (see ``narrowed``) satisfy the schema, the error names them.
         """
-        exact = self.unenforced.union(self.narrowed_keys)
+        without_narrowed = self.unenforced.union(self.narrowed_keys)
         end = thread_time() + MAX_SECONDS
-        if self.narrowed and not self._with(exact, _is_empty):
+        if self.narrowed and not self._with(without_narrowed, _is_empty):
             for narrowed, key in zip(self.narrowed[:MAX_BLAMED], self.narrowed_keys, strict=False):
                 if thread_time() > end:
                     break
                 if not self._with(self.unenforced | {key}, _is_empty):
                     return _only_left_out(narrowed)
             return _only_left_out(self.narrowed[0])
-        return self._with(exact, unsatisfiable)
+        return self._with(without_narrowed, unsatisfiable)
 
     def is_empty_without_narrowed(self) -> bool:
         """Return True if it is proved that no value satisfies the schema, whatever the narrowed keywords allow."""
@@ -135,7 +135,7 @@ class CompiledSchema:
         return self._with(self.unenforced.union(self.narrowed_keys), contradictions)
 
     def _with(self, unenforced: frozenset[tuple[object, str]], ask: Callable[[Lowering, Nodes], T]) -> T:
-        """Return the result of a function for the schema without some keywords."""
+        """Return the result of a function for the schema without some keywords, lowered anew."""
         nodes = Nodes()
         schema = self if unenforced == self.unenforced else CompiledSchema(self.document, self.options, unenforced)
         lowering = schema._lowering(nodes)
@@ -155,6 +155,7 @@ class CompiledSchema:
             spelled = options.syntax.names
         else:
             return inhabited.is_inhabited(schema)
+        # An object that is not JSON: only of a known value is it known whether it can be written.
         if not isinstance(schema, dict) or not schema.keys() <= KEYWORDS.listing or not schema.get("properties"):
             return False
         if schema.get("additionalProperties", options.additional_properties) is not False:
@@ -228,7 +229,7 @@ def every_problem(schema: Any, options: SchemaOptions | None = None) -> list[Sch
     """Return an error for every place of a schema that is malformed or cannot be enforced exactly."""
     options = options or SchemaOptions()
     by_place: dict[Place, SchemaError | LimitError] = {}
-    for _, problem in _read(schema, options)[1]:
+    for _, problem in _read(schema, options).problems:
         if not _may_be_narrowed(problem, options):
             by_place.setdefault(problem.place, problem)
     return list(by_place.values())
@@ -257,7 +258,7 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         else:
             refused.append(problem)
     if refused:
-        # An error that a frame of its own traceback held would only be freed by the garbage collector.
+        # An error that a local of this frame held would only be freed by the garbage collector, with its traceback.
         del problems, problem
         raise refused.pop(0)
     unenforced = frozenset((located.key, problem.place.keyword or "") for located, problem in left_out)
@@ -265,10 +266,10 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         document,
         options,
         unenforced,
-        tuple(problem for _, problem in left_out),
-        tuple(problem for _, problem in narrowed),
-        [] if unenforced else [normaliser],
-        tuple((located.key, problem.place.keyword or "") for located, problem in narrowed),
+        problems=tuple(problem for _, problem in left_out),
+        narrowed=tuple(problem for _, problem in narrowed),
+        normalisers=[] if unenforced else [normaliser],  # that of the check enforces all keywords
+        narrowed_keys=tuple((located.key, problem.place.keyword or "") for located, problem in narrowed),
     )
 
 
@@ -313,8 +314,20 @@ def _meant(given: Any) -> str:
     return "give a dict, or a Pydantic class"
 
 
-#: What is read of a schema: its document, its problems, the normaliser that the check took, and the options.
-_Read = tuple[Document, "list[tuple[Located, SchemaError | LimitError]]", Normaliser, SchemaOptions]
+class _Checked(NamedTuple):
+    """A schema that was read and checked.
+
+    Attributes:
+        document: the schema.
+        problems: each with its subschema.
+        normaliser: that of the check.
+        options: as given, but for the order of members where values are live.
+    """
+
+    document: Document
+    problems: list[Problem]
+    normaliser: Normaliser
+    options: SchemaOptions
 
 
 def compile_arguments(schema: Any, arguments: Arguments | NestedTags) -> CompiledSchema:
@@ -324,7 +337,7 @@ def compile_arguments(schema: Any, arguments: Arguments | NestedTags) -> Compile
     )
 
 
-def _read(schema: Any, options: SchemaOptions) -> _Read:
+def _read(schema: Any, options: SchemaOptions) -> _Checked:
     """Read and check a schema. One with live values has its members in order: a callable reads those before its own."""
     if not isinstance(schema, (dict, bool, Mapping)):
         raise InvalidSchemaError(
@@ -341,9 +354,9 @@ def _read(schema: Any, options: SchemaOptions) -> _Read:
         return _checked(Document(schema, options.registry, dynamic=True, is_live=is_live), options)
 
 
-def _checked(document: Document, options: SchemaOptions) -> _Read:
+def _checked(document: Document, options: SchemaOptions) -> _Checked:
     normaliser = _normaliser(document, options)
-    return document, problems(document, options, normaliser), normaliser, options
+    return _Checked(document, problems(document, options, normaliser), normaliser, options)
 
 
 def _normaliser(

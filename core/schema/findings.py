@@ -78,11 +78,6 @@ def _without(schema: Any, problems: Iterable[SchemaError | LimitError]) -> Any:
                 part[int(last) if isinstance(part, list) else last.replace("~1", "/").replace("~0", "~")] = True
             else:
                 return True
-        except (
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,
-        ):  # it is in another document, or below a part that was removed
-            continue
+        except (LookupError, TypeError, AttributeError, ValueError):
+            continue  # the place is in another document, or below a part that was removed
     return changed

@@ -63,10 +63,12 @@ class Joined:
         roots = [self._read(document) for document in (first, second)]
         self._second = roots[1]
         numbers = self._numbers()
+        # By the name of a definition, the index of the first one that says the same (the last of this loop).
         self._origins = {str(numbers[index]): index for index in reversed(range(len(numbers)))}
         known: dict[str, Any] = {}
 
         def shared(schema: dict[str, Any]) -> Any:
+            """Return the same object for equal schemas."""
             return known.setdefault(json.dumps(schema, sort_keys=True, default=repr), schema)
 
         contents = {name: self._definitions[index].content for name, index in self._origins.items()}
@@ -123,6 +125,7 @@ class Joined:
         return root
 
     def _number(self, document: Document, located: Located, known: dict[object, int]) -> int:
+        """Return the number of the definition of a subschema, which is added if ``known`` (by keys) lacks it."""
         located = document.enter(located)
         number = known.get(located.key)
         if number is None:
@@ -177,7 +180,11 @@ class Joined:
     # -- what is the same --------------------------------------------------------------------------------------
 
     def _numbers(self) -> list[int]:
-        """Return a number for each definition, equal for those that say the same, and write it into references."""
+        """Return a number for each definition, equal for those that say the same, and write it into references.
+
+        Each round tells apart what differs by the numbers of the round before, at first all equal; the last one tells
+        no more apart.
+        """
         numbers = [0] * len(self._definitions)
         count = 0
         while True:

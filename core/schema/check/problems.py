@@ -7,7 +7,7 @@ only if the upper bound of their number is near a limit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...basics.pauses import pause
 from ...errors import (
@@ -92,11 +92,16 @@ Signed = tuple[Located, bool]
 #: A subschema, and what is wrong with it.
 Problem = tuple[Located, SchemaError | LimitError]
 
-#: Upper bounds of the steps that the expansion of a subschema takes, and of its alternatives.
-Count = tuple[int, int]
+
+class Count(NamedTuple):
+    """Upper bounds of the steps that the expansion of a subschema takes, and of its alternatives."""
+
+    steps: int
+    alternatives: int
+
 
 #: The count of a schema that makes no alternatives.
-_ONE: Count = (1, 1)
+_ONE = Count(1, 1)
 
 
 class DynamicReferences(Exception):
@@ -167,13 +172,19 @@ class _Pass:
         document.has_common = self.has_common
         if can_expand:
             self._expand()
+        # Of the parts of a value: counts and references multiply them.
         bound = self.most_parts * PER_REFERENCE ** min(self.references, MANY_REFERENCES)
         if can_expand and not self.found and bound > 1 and bound * self.entries > FEW_PARTS:
             document.may_be_vast = MostParts(document, self.failing).of(document.root) > FEW_PARTS
         return self.found
 
     def _visit(self, located: Located, positive: bool) -> bool:
-        """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
+        """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded.
+
+        Args:
+            located: the subschema.
+            positive: it must hold; else it must fail.
+        """
         schema = located.schema
         if type(schema) is not dict and not isinstance(schema, Mapping):
             message = f"a schema must be an object or a boolean, not {json_name(schema)}"
@@ -190,8 +201,8 @@ class _Pass:
         seen.add(key)
         if self.malformed and key in self.malformed:
             return False
-        seen = self.failing if positive else self.holding
-        if not seen or key not in seen:
+        otherwise = self.failing if positive else self.holding
+        if not otherwise or key not in otherwise:  # else it was checked already, with the other sign
             before = len(self.found)
             self.entries += len(schema)
             self.is_leaf = True
@@ -257,14 +268,14 @@ class _Pass:
         """Add the subschemas of a subschema to ``todo``, with their signs; return False if it makes alternatives and a
         reference of it leads nowhere."""
         children: list[Signed] = []
-        broken = False
-        met = 0
+        has_broken_reference = False
+        all_flags = 0
         for keyword, value in schema.items():
             entry = self.table.get(keyword)
             if entry is None:
                 continue
             flags, row, _ = entry
-            met |= flags
+            all_flags |= flags
             if flags & UNKNOWN:
                 continue
             if flags & REFERS:
@@ -274,7 +285,7 @@ class _Pass:
                     # The frames of the tracebacks hold what is found here.
                     error.__cause__ = error.__context__ = None
                     self.found.append((located, error.with_traceback(None)))
-                    broken = True
+                    has_broken_reference = True
                     continue
                 if target is not None:
                     self.references += 1
@@ -286,7 +297,7 @@ class _Pass:
                 self._union(located, keyword, positive, children)
             elif flags & HOLDS_SCHEMAS:
                 signs = (positive,) if row.signs is None else row.signs(schema, positive)
-                if row.role is Role.REMAINDER and not positive:  # it may be all that does not hold
+                if row.role is Role.REMAINDER and not positive:  # the schema may hold, and another keyword fail
                     signs = (*signs, True)
                 for steps, inner in KEYWORDS.subschemas(keyword, value):
                     if type(inner) is not bool:
@@ -295,14 +306,14 @@ class _Pass:
                             children.append((child, sign))
             elif flags & NARROWED and not positive and value is not False:
                 self.found.append((located, unsupported(located, keyword, "under a negation", row.narrowed)))
-        forks = bool(met & FORKS)
+        forks = bool(all_flags & FORKS)
         if forks:
             if positive and located.key not in self.applied:
                 self.forks.append(located)
             self._note_applied(located, schema)
         children.reverse()
         self.todo += children
-        return not (broken and forks)
+        return not (has_broken_reference and forks)
 
     def _target(self, located: Located, keyword: str) -> Located | None:
         """Return the subschema that a reference leads to; None: the dialect has no such reference."""
@@ -346,10 +357,10 @@ class _Pass:
         uncounted = []
         for located in self.forks:
             count = self._counted(located.schema, 0) if located.scope is None else None
-            if count is None or count[1] > MAX_COMPOUNDS or count[0] + count[1] > MAX_STEPS:
+            if count is None or count.alternatives > MAX_COMPOUNDS or sum(count) > MAX_STEPS:
                 uncounted.append(located)
             else:
-                self.steps += count[0] + count[1]
+                self.steps += sum(count)
         failed = self._expanded(uncounted)
         if self.steps + self.normaliser.steps > MAX_TOTAL:  # the estimates are too large together: try all
             failed = self._expanded(self.forks)
@@ -372,7 +383,7 @@ class _Pass:
         return failed
 
     def _counted(self, schema: Any, depth: int) -> Count | None:
-        """Return upper bounds of the steps of a subschema's expansion, and of its alternatives; None: not known.
+        """Return the count of a subschema, nested in ``depth`` others that are counted; None: not known.
 
         The rest of a conjunction is expanded once for each alternative so far, so the bounds multiply.
         """
@@ -383,14 +394,14 @@ class _Pass:
             return self.counts[key]
         if depth > _MAX_COUNTED_DEPTH or (self.address in schema and schema is not self.document.schema):
             return None
-        met = 0
+        all_flags = 0
         for keyword in schema:
             entry = self.table.get(keyword)
             if entry is not None:
-                met |= entry[0]
-        if met & UNCOUNTED:
+                all_flags |= entry[0]
+        if all_flags & UNCOUNTED:
             return None
-        if not met & COUNTED:
+        if not all_flags & COUNTED:
             self.counts[key] = _ONE
             return _ONE
         overlaps = self.overlaps.get(id(schema), ())
@@ -398,32 +409,36 @@ class _Pass:
             return None
         self.counts[key] = None  # while it is in progress: it refers to itself
         steps = alternatives = 1
-        parts: list[Count | None] = []
+        for part in self._conjuncts(schema, depth):
+            if part is None:
+                return None
+            steps += alternatives * part.steps
+            alternatives *= part.alternatives
+            if steps > MAX_TOTAL or alternatives > MAX_TOTAL:
+                return None
+        count = self.counts[key] = Count(steps, alternatives)
+        if overlaps:  # its options were expanded already, by the test for overlaps
+            self.steps += sum(count)
+        return count
+
+    def _conjuncts(self, schema: Any, depth: int) -> list[Count | None]:
+        """Return `_counted` of the schemas that all hold of the same value as a schema: what it refers to, what it
+        joins with ``allOf``, and each union."""
+        counts: list[Count | None] = []
         is_reference = "$ref" in schema
         if is_reference:
             target = self.document.resolve(self.document.root.below(schema, ()), "$ref")
             if target.scope is not None:
-                return None
-            parts.append(self._counted(target.schema, depth + 1))
+                return [None]
+            counts.append(self._counted(target.schema, depth + 1))
         for row in _JOINED if not (is_reference and self.hides) else ():
             if row.name in schema:
                 listed = schema[row.name]
                 if row.join is Join.EVERY:
-                    parts += [self._counted(inner, depth + 1) for inner in listed]
+                    counts += [self._counted(inner, depth + 1) for inner in listed]
                 else:
-                    parts.append(self._either(listed, depth))
-        for part in parts:
-            if part is None:
-                return None
-            steps += alternatives * part[0]
-            alternatives *= part[1]
-            if steps > MAX_TOTAL or alternatives > MAX_TOTAL:
-                return None
-        count = (steps, alternatives) if parts else _ONE
-        self.counts[key] = count
-        if overlaps:  # its options were expanded already, by the test for overlaps
-            self.steps += steps + alternatives
-        return count
+                    counts.append(self._either(listed, depth))
+        return counts
 
     def _either(self, options: Any, depth: int) -> Count | None:
         """Return `_counted` of the union of some schemas."""
@@ -434,9 +449,9 @@ class _Pass:
             if option is None:
                 is_known = False  # the others are still counted, for the total of steps
             else:
-                steps += option[0] + 1  # one more where an option of oneOf is a formula of its own
-                alternatives += option[1]
-        return (steps, alternatives) if is_known else None
+                steps += option.steps + 1  # one more where an option of oneOf is a formula of its own
+                alternatives += option.alternatives
+        return Count(steps, alternatives) if is_known else None
 
 
 def _replaced(located: Located, keyword: str) -> UnsupportedSchemaError:

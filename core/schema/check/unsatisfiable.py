@@ -91,14 +91,16 @@ class _Search:
         """Return the reasons why no value satisfies a subschema, at the innermost subschemas that show them; none if
         all were returned before."""
         found: list[UnsatisfiableSchemaError] = []
-        waiting, seen, before, is_known = [located], self._seen, self._seen.copy(), False
+        waiting = [located]
+        seen_before = self._seen.copy()
+        is_known = False  # the reason is in a subschema whose errors were returned before
         self._trials = 0
         while waiting:
             here = self.document.enter(waiting.pop())
-            if here.key in seen:
-                is_known = is_known or here.key in before
+            if here.key in self._seen:
+                is_known = is_known or here.key in seen_before
                 continue
-            seen.add(here.key)
+            self._seen.add(here.key)
             schema: Any = here.schema
             if not isinstance(schema, Mapping):
                 found.append(self._error("the schema is false", "remove it, or let it have values", here))
@@ -159,7 +161,8 @@ class _Search:
     def _is_proved_empty(self, located: Located, schema: Mapping[str, Any]) -> bool:
         """Return True if a schema, whose references are those of ``located``, is proved to have no value; False if it
         has one, or if the limit of proofs is reached."""
-        self._end = self._end if self._trials else thread_time() + MAX_SECONDS
+        if not self._trials:  # the first of an error starts its clock
+            self._end = thread_time() + MAX_SECONDS
         is_small = self.lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
         if not is_small or self._trials >= MAX_TRIALS or thread_time() > self._end:
             return False
@@ -171,7 +174,26 @@ class _Search:
             return False
 
     def _contradiction(self, located: Located) -> UnsatisfiableSchemaError:
-        """Return the error that names the contradicting keywords of a schema: a minimal set, by trials without each."""
+        """Return the error that names the contradicting keywords of a schema."""
+        needed = self._contradicting(located)
+        if not needed:
+            return self._error("", "look for constraints that contradict each other", located)
+        shown = _shown(located.schema, needed)
+        first = next((word for word in needed if word != "type"), "type")
+        if not needed.keys() - {"type", *NUMBER_BOUNDS} and any(map(_is_beyond_digits, needed.values())):
+            most = (
+                f"numbers are written with at most {MAX_DIGITS} digits before the point ({MAX_BOUND} if a bound has as "
+                f"many) and {MAX_DIGITS} after it, or with the exponent of a finite double"
+            )
+            return self._error(f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located, first)
+        if len(shown) == 1:
+            return self._error(f"{shown[0]} allows no value", f"change or remove {first}", located, first)
+        text = f"{', '.join(shown[:-1])} and {shown[-1]}"
+        return self._error(f"{text} contradict each other", "change one of them", located)
+
+    def _contradicting(self, located: Located) -> dict[str, Any]:
+        """Return keywords of a schema without values, with their values, that contradict each other: a minimal set,
+        found by trials without each of them. Empty if no small set was found."""
         schema: Any = located.schema
         words = [word for word in schema if word in KEYWORDS.constraining and self.document.knows(word)]
         needed: dict[str, Any] = {word: schema[word] for word in words}
@@ -180,8 +202,8 @@ class _Search:
                 less = {other: value for other, value in needed.items() if other != word}
                 if less and self._is_proved_empty(located, less):
                     needed = less
-        if len(needed) == len(words) > 3 or not needed:  # no small set was found
-            return self._error("", "look for constraints that contradict each other", located)
+        if len(needed) == len(words) > 3:
+            return {}
         listed = needed.get("allOf")
         if isinstance(listed, list):
             for part in list(listed):
@@ -189,22 +211,8 @@ class _Search:
                 if fewer and self._is_proved_empty(located, {**needed, "allOf": fewer}):
                     needed["allOf"] = fewer
         if needed.get("type") == "integer" and self._is_proved_empty(located, {**needed, "type": "number"}):
-            needed["type"] = "number"
-        shown = _shown(schema, needed)
-        if not needed.keys() - {"type", *NUMBER_BOUNDS} and any(map(_is_beyond_digits, needed.values())):
-            most = (
-                f"numbers are written with at most {MAX_DIGITS} digits before the point ({MAX_BOUND} if a bound has as "
-                f"many) and {MAX_DIGITS} after it, or with the exponent of a finite double"
-            )
-            keyword = next(word for word in needed if word != "type")
-            return self._error(
-                f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located, keyword
-            )
-        if len(shown) == 1:
-            keyword = next(word for word in needed if word != "type" or len(needed) == 1)
-            return self._error(f"{shown[0]} allows no value", f"change or remove {keyword}", located, keyword)
-        text = f"{', '.join(shown[:-1])} and {shown[-1]}"
-        return self._error(f"{text} contradict each other", "change one of them", located)
+            needed["type"] = "number"  # not because of the integers
+        return needed
 
     def members(self, located: Located) -> list[UnsatisfiableSchemaError]:
         """Return an error for each declared member that no object can have, although the member's own schema has a
@@ -226,6 +234,7 @@ class _Search:
         return found
 
     def _error(self, reason: str, hint: str, located: Located, keyword: str | None = None) -> UnsatisfiableSchemaError:
+        """Return an error about a subschema; ``reason`` empty: none is known."""
         message = f"{self.subject}: {reason}" if reason else self.subject
         return UnsatisfiableSchemaError(message, hint=hint, place=Place(pointer=located.pointer, keyword=keyword))
 
@@ -259,10 +268,11 @@ class _Search:
 
 def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]) -> dict[str, Any]:
     """Return a schema without some parts that have no values, and without some names that it requires."""
-    missing = {id(part) for part in empty}
+    empty_ids = {id(part) for part in empty}
 
     def free(value: Any, *_: object) -> Any:
-        return True if id(value) in missing or value is False else value
+        """Return a subschema, or the schema of all values instead of an empty one."""
+        return True if id(value) in empty_ids or value is False else value
 
     changed: dict[str, Any] = {}
     for keyword, value in schema.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...language.least_text import MAX_LEAST_TEXT
 from ..read.keywords import KEYWORDS, Role, Shape
@@ -13,6 +13,14 @@ from ..read.resolve import Document
 
 #: Nesting from which on the bound is infinite. With two items on each level, it exceeds the maximum before that.
 _MAX_DEPTH = 64
+
+
+class _Bound(NamedTuple):
+    """A bound as a product. The schemas of one value may each count its items: their ``times`` multiply, and their
+    ``parts`` are added."""
+
+    parts: float
+    times: float
 
 
 class MostParts:
@@ -27,7 +35,7 @@ class MostParts:
     def __init__(self, document: Document, failing: Collection[object]) -> None:
         self.document = document
         self._failing = failing
-        self._known: dict[object, tuple[float, float]] = {}
+        self._known: dict[object, _Bound] = {}
         self._depth = 0
 
     def of(self, located: Located) -> float:
@@ -35,17 +43,17 @@ class MostParts:
         parts, times = self._of(located)
         return parts * times
 
-    def _of(self, located: Located) -> tuple[float, float]:
-        """Return the bound as a product, whose second factor is that of the counts of the value itself."""
+    def _of(self, located: Located) -> _Bound:
+        """Return the bound as a product: the parts of the value, as often as its counts say."""
         schema = located.schema
         if not isinstance(schema, Mapping):
-            return 1, 1
+            return _Bound(1, 1)
         found = self._known.get(located.key)
         if found is not None:
             return found
         if self._depth == _MAX_DEPTH:
-            return inf, 1
-        self._known[located.key] = 1, 1
+            return _Bound(inf, 1)
+        self._known[located.key] = _Bound(1, 1)  # inside of itself
         self._depth += 1
         parts, times = 1.0, 1.0
         for keyword, value in schema.items():
@@ -65,8 +73,8 @@ class MostParts:
                 for steps, inner in KEYWORDS.subschemas(keyword, value):
                     parts += self.of(located.below(inner, (keyword, *steps)))
         self._depth -= 1
-        self._known[located.key] = parts, times
-        return parts, times
+        found = self._known[located.key] = _Bound(parts, times)
+        return found
 
     def _in_place(self, located: Located, keyword: str, value: Any) -> Iterator[Located]:
         """Yield the subschemas of a keyword that are about the same value."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import LimitError, Place
 from ...json import value_key
@@ -22,9 +22,17 @@ MAX_DIFFERENT = 500
 #: All integers.
 INTEGERS = NumberRange(integer=True)
 
-#: By the name of a type: the types that it allows, and True if numbers must be integers.
-_TYPES = {name: (frozenset((name,)), False) for name in TYPES}
-_TYPES.update({"integer": (frozenset(("number",)), True), "any": (EVERY.types, False)})
+
+class Allowed(NamedTuple):
+    """What ``type`` allows: JSON types, and True if numbers must be integers."""
+
+    types: frozenset[str]
+    integer: bool
+
+
+#: By the name of a type.
+_TYPES = {name: Allowed(frozenset((name,)), False) for name in TYPES}
+_TYPES.update({"integer": Allowed(frozenset(("number",)), True), "any": Allowed(EVERY.types, False)})
 
 #: Python types of listed values that `_listed_witness` does not compare with the schema's types.
 _MIXED = (float, dict, list, tuple)
@@ -32,8 +40,8 @@ _MIXED = (float, dict, list, tuple)
 # -- types -----------------------------------------------------------------------------------------------------
 
 
-def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
-    """Return the types that ``type`` allows, and True if numbers must be integers."""
+def types_of(schema: Mapping[str, Any]) -> Allowed:
+    """Return what the ``type`` of a schema allows, with OpenAPI's ``nullable``."""
     if "nullable" not in schema and isinstance(schema["type"], str):
         return _TYPES[schema["type"]]
     names = schema["type"] if isinstance(schema["type"], (list, tuple)) else [schema["type"]]
@@ -42,7 +50,7 @@ def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
         wanted = set(TYPES)
     if schema.get("nullable") is True:
         wanted.add("null")
-    return frozenset(wanted), "integer" in names and "number" not in names and "any" not in names
+    return Allowed(frozenset(wanted), "integer" in names and "number" not in names and "any" not in names)
 
 
 def are_of_different_types(options: Sequence[Located]) -> bool:
@@ -64,7 +72,7 @@ def are_of_different_types(options: Sequence[Located]) -> bool:
 
 def allowed_types(schemas: Assertions, located: Located) -> frozenset[str]:
     """Return the types that a schema allows by its ``type``, or all."""
-    return types_of(located.schema)[0] if schemas.asserts(located, "type") else EVERY.types
+    return types_of(located.schema).types if schemas.asserts(located, "type") else EVERY.types
 
 
 def _type(facts: Facts, value: Any) -> None:
@@ -145,7 +153,7 @@ def _listed_witness(keyword: str) -> Callable[[Mapping[str, Any], Document | Non
 
     def witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
         values = schema[keyword] if keyword == "enum" else (schema[keyword],)
-        types = types_of(schema)[0] if "type" in schema else None
+        types = types_of(schema).types if "type" in schema else None
         for value in values:
             # A fraction may not be the integer that is asked for.
             if types is None or (not isinstance(value, _MIXED) and type_of(value) in types):
@@ -215,10 +223,11 @@ def _others(schemas: Schemas, kind: _Compound, listed: Sequence[Mapping[Any, Any
         differ = [kind.has_more(known + len(one)), *map(kind.lacks, kind.lacking(one))]
         differ += [kind.has(key, negated(schemas.constant(value))) for key, value in one.items()]
         return [*differ] if len(differ) <= MAX_PRODUCT else [together(differ)]
-    keys = {key: [value_key(one[key]) if key in one else "" for one in listed] for one in listed for key in one}
-    key = min(keys, key=lambda key: max(Counter(keys[key]).values()))  # the smallest largest branch: a shallow tree
+    # For each key, the keys of its values, one for each of the listed; "": it is not there.
+    values = {key: [value_key(one[key]) if key in one else "" for one in listed] for one in listed for key in one}
+    key = min(values, key=lambda key: max(Counter(values[key]).values()))  # its largest branch is small: a shallow tree
     groups: dict[str, list[Mapping[Any, Any]]] = {}
-    for one, value in zip(listed, keys[key], strict=True):
+    for one, value in zip(listed, values[key], strict=True):
         groups.setdefault(value, []).append(one)
     lacking = groups.pop("", None)
     options: list[Formula] = [kind.has(key, negated(schemas.constant(*(group[0][key] for group in groups.values()))))]

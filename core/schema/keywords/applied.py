@@ -39,7 +39,9 @@ def _option_witness(keyword: str) -> Callable[[Mapping[str, Any], Document | Non
     """Return `Keyword.witness` of ``anyOf`` or ``oneOf``."""
 
     def witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
-        if document is None or "type" in schema or (keyword == "oneOf" and id(schema) not in document.disjoint):
+        if document is None or "type" in schema:
+            return None
+        if keyword == "oneOf" and id(schema) not in document.disjoint:  # another option may hold of the value too
             return None
         return first_witness(map(inner, schema[keyword]))
 
@@ -95,6 +97,8 @@ def _not_not(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def _if(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> Iterable[Formula]:
+    """Yield the formula of a condition. Without ``then`` and ``else``, it only matters to ``scopes``: what the
+    condition evaluates."""
     schema = located.schema
     if scopes or "then" in schema or "else" in schema:
         then = SignedSchema(located.under("then")) if "then" in schema else TRUE

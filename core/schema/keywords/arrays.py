@@ -59,6 +59,7 @@ def _not_items(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def _not_prefix(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    """Yield the arrays with a wrong item at a position, for each position that has a schema of its own."""
     for index, formula in enumerate(schemas.array_part(located).prefix):
         part = ArrayPart((*(TRUE,) * index, negated(formula)))
         yield fact("array", arrays=Arrays(parts=(part,), least=index + 1))
@@ -88,7 +89,7 @@ def _needed_at(keyword: str) -> Callable[[Mapping[str, Any], Document], Iterator
         listed = len(schema[first]) if first else 0
         if keyword == first:
             for index in range(min(listed, least)):
-                yield ((index,),)
+                yield ((index,),)  # a group of one schema
         elif keyword == others and least > listed:
             yield ((),)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..normal.conjunction import Formula, fact
 from ..read.located import Located
@@ -37,26 +37,35 @@ _FOREIGN = {
 _SMALL = 10**15
 
 
-def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Decimal, bool]]:
-    """Yield the bounds of numbers: True for a lower one, its value, and True if that value is excluded."""
+class Bound(NamedTuple):
+    """A bound of numbers, lower or upper."""
+
+    is_lower: bool
+    value: Decimal
+    is_excluded: bool
+
+
+def bounds_of(schema: Mapping[str, Any]) -> Iterator[Bound]:
+    """Yield the bounds that a schema gives for numbers."""
     for keyword in NUMBER_BOUNDS:
         if keyword in schema:
             yield from _bound(schema, keyword)
 
 
-def _bound(schema: Mapping[str, Any], keyword: str) -> Iterator[tuple[bool, Decimal, bool]]:
-    """Yield the bound of a keyword; nothing if it is a flag."""
+def _bound(schema: Mapping[str, Any], keyword: str) -> Iterator[Bound]:
+    """Yield the bound of a keyword; nothing if it is a flag (draft 4), which belongs to another keyword."""
     value = schema[keyword]
     is_lower, flag = NUMBER_BOUNDS[keyword]
     if flag is not None:
-        yield is_lower, as_read(value), schema.get(flag) is True
+        yield Bound(is_lower, as_read(value), schema.get(flag) is True)
     elif not isinstance(value, bool):
-        yield is_lower, as_read(value), True
+        yield Bound(is_lower, as_read(value), True)
 
 
-def _at(numbers: NumberRange, is_lower: bool, value: Decimal, is_excluded: bool) -> NumberRange:
+def _within(numbers: NumberRange, bound: Bound) -> NumberRange:
     """Return the numbers of a range that are within a bound."""
-    return numbers.at_least(value, is_excluded) if is_lower else numbers.at_most(value, is_excluded)
+    keep = numbers.at_least if bound.is_lower else numbers.at_most
+    return keep(bound.value, bound.is_excluded)
 
 
 def _check_minimum(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -70,11 +79,12 @@ def _bound_row(name: str) -> Keyword:
 
     def facts(found: Facts, value: Any) -> None:
         for bound in _bound(found.located.schema, name):
-            found.numbers = _at(found.numbers, *bound)
+            found.numbers = _within(found.numbers, bound)
 
     def negation(schemas: Schemas, located: Located) -> Iterator[Formula]:
-        for is_lower, value, is_excluded in _bound(located.schema, name):
-            yield fact("number", numbers=_at(NumberRange(), not is_lower, value, not is_excluded))
+        for bound in _bound(located.schema, name):
+            beyond = Bound(not bound.is_lower, bound.value, not bound.is_excluded)
+            yield fact("number", numbers=_within(NumberRange(), beyond))
 
     return Keyword(
         name,
@@ -103,8 +113,8 @@ def _check_multiple(check: Check, located: Located, keyword: str, value: Any) ->
     if value >= MAX_INTEGER or not is_long(step):
         return
     numbers = NumberRange(multiples=(step,))
-    for is_lower, bound, _ in bounds_of(located.schema):
-        numbers = _at(numbers, is_lower, bound, False)
+    for bound in bounds_of(located.schema):
+        numbers = _within(numbers, bound._replace(is_excluded=False))
     listed = listed_multiples(numbers) if numbers.least is not None and numbers.most is not None else None
     if listed is None or len(listed) > MAX_LISTED:
         left_out = f"multiples more than {MAX_NEAR:,} steps from the one nearest to zero"

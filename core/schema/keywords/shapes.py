@@ -86,7 +86,8 @@ def _dependencies(check: Check, located: Located, keyword: str, value: Any) -> N
         misfit(check, located, keyword, value, "an object")
         return
     for needed in value.values():
-        if not are_names(needed) if isinstance(needed, (list, tuple)) else not isinstance(needed, _DEPENDENCY):
+        is_valid = are_names(needed) if isinstance(needed, (list, tuple)) else isinstance(needed, _DEPENDENCY)
+        if not is_valid:
             check.invalid(located, keyword, f"{keyword} must list property names")
 
 

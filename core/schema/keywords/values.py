@@ -102,7 +102,7 @@ def pattern_problem(pattern: str, bounded: bool = False) -> UnsupportedSchemaErr
         bounded: one of its regular bounds may be enforced instead (see `regex.back_references`).
     """
     try:
-        regex_code(pattern, False)
+        regex_code(pattern, whole=False)
     except PatternError as error:
         if bounded and _has_bounds(pattern):
             message = f"the keyword 'pattern' cannot be enforced exactly, only without {_LEFT_OUT}"
@@ -118,6 +118,6 @@ def pattern_problem(pattern: str, bounded: bool = False) -> UnsupportedSchemaErr
 def _has_bounds(pattern: str) -> bool:
     """Return True if a pattern that is not regular has regular bounds."""
     try:
-        return bool(regex_code(pattern, False, "inner") and regex_code(pattern, False, "outer"))
+        return bool(regex_code(pattern, whole=False, bound="inner") and regex_code(pattern, whole=False, bound="outer"))
     except ToolGrammarError:
         return False
