@@ -63,7 +63,7 @@ class Joined:
         roots = [self._read(document) for document in (first, second)]
         self._second = roots[1]
         numbers = self._numbers()
-        # By the name of a definition, the index of the first one that says the same (the last of this loop).
+        # By the name of a definition, its index: of equal ones the first, which comes last here.
         self._origins = {str(numbers[index]): index for index in reversed(range(len(numbers)))}
         known: dict[str, Any] = {}
 

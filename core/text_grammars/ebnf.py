@@ -329,7 +329,7 @@ class _EbnfReader:
         if source.peek() == "<":
             return self._token_named(start)
         match = _NAME.match(source.text, start)
-        if match is not None and match[0] not in self._defined:
+        if match is not None and match[0] not in self._defined:  # a macro, a dot, or a name that a dot ends
             if match[0] in _MACROS:
                 source.position = match.end()
                 return self._macro(match[0], start)

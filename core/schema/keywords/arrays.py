@@ -34,7 +34,7 @@ def array_part(schemas: Assertions, located: Located) -> ArrayPart:
     schema = located.schema
     prefix: list[Located] = []
     items: Formula | None = None
-    if isinstance(schema.get("items"), (list, tuple)):
+    if isinstance(schema.get("items"), (list, tuple)):  # up to 2019-09
         prefix = located.items("items")
         if "additionalItems" in schema:
             items = SignedSchema(located.under("additionalItems"))

@@ -15,7 +15,6 @@ from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, as_read, exact,
 from .refusals import unsupported
 from .row import Check, Facts, Keyword, Role, Schemas, Shape, Witness
 from .shapes import CHECKS, is_readable
-from .values import MAX_INTEGER
 
 #: By keyword: True if it is a lower bound, and the flag that excludes the bound itself (draft 4).
 NUMBER_BOUNDS = {
@@ -110,8 +109,9 @@ def _check_multiple(check: Check, located: Located, keyword: str, value: Any) ->
         check.invalid(located, keyword, f"{keyword} must be a finite number above zero")
         return
     step = exact(value)
-    if value >= MAX_INTEGER or not is_long(step):
+    if not is_long(step):  # all multiples can be written
         return
+    # Of a long step, only multiples between two bounds can, if they are few; excluded bounds are at most two more.
     numbers = NumberRange(multiples=(step,))
     for bound in bounds_of(located.schema):
         numbers = _within(numbers, bound._replace(is_excluded=False))

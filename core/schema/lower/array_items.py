@@ -61,7 +61,11 @@ def ways_to_count(merged: MergedObjects, arrays: Arrays, count: int, counted: tu
     """
     if not arrays.contains:
         return [Way((), counted)]
-    here = [index for index, part in enumerate(arrays.contains) if part.first <= count < (part.end or count + 1)]
+    here = [
+        index
+        for index, part in enumerate(arrays.contains)
+        if part.first <= count and (part.end is None or count < part.end)
+    ]
     # Those without a maximum are met like the demands on an object. Not if items must not repeat: then the values of
     # each goal are counted, so that all combinations are goals.
     as_demands = [index for index in here if arrays.contains[index].most is None and not arrays.unique]
@@ -75,7 +79,7 @@ def ways_to_count(merged: MergedObjects, arrays: Arrays, count: int, counted: tu
         raise too_many_ways("contains") from None
     for index in here:
         part = arrays.contains[index]
-        most = part.least if part.most is None else part.most
+        most = part.least if part.most is None else part.most  # further items are not counted
         if index in as_demands or (part.most is None and counted[index] >= most):
             continue
         counting = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < most]

@@ -237,10 +237,10 @@ class ArrayLowering:
             comma = nodes.EPSILON if count == 0 else self._comma
             if self.lowering.is_marked:
                 comma = nodes.seq(comma, self._begun)
-            if state.plan.is_plain and not state.excluded:
+            if state.plan.is_plain and not state.excluded:  # items are independent of each other
                 after = self._rest(_ItemsState(self, state.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
-            elif count and not state.excluded and self._is_late(state.plan):
+            elif count and not state.excluded and self._is_late(state.plan):  # the text is asked before the item
                 options.append(nodes.seq(comma, self._late_item(state, goal)))
             else:
                 for asked, counted in self._ways(state):

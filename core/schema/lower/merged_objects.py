@@ -152,9 +152,9 @@ class MergedObjects:
         self.nodes = lowering.nodes
         self._open = lowering.options.additional_properties
         self._known: dict[Objects, ObjectShape] = {}
-        self._sets: dict[tuple[Goal, Meets], list[_Outcomes]] = {}
-        self._besides: dict[frozenset[str], int] = {}
-        self._splits: dict[tuple[str, ...], list[_NameClass] | None] = {}
+        self._sets: dict[tuple[Goal, Meets], list[_Outcomes]] = {}  # the results of `_together`
+        self._besides: dict[frozenset[str], int] = {}  # the results of `beside`
+        self._splits: dict[tuple[str, ...], list[_NameClass] | None] = {}  # the results of `_split`, by the patterns
 
     def of(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction; computed once."""

@@ -207,7 +207,7 @@ class ObjectUnions:
             if self._may_end(state):
                 shorter = self.objects.closed
             rest = self.nodes.lazy(rule, rule, as_empty_as=self.witness(plans), as_short_as=shorter)
-            if is_first:
+            if is_first:  # for exports
                 self.nodes.known["apart", rest] = self.nodes.lazy(("apart", rule), rule.apart)
             node = self._rests[key] = rest if is_first else self.nodes.seq(self.objects.lowering.space, rest)
         return node

@@ -202,7 +202,7 @@ class ObjectWitnesses:
         at = state.at if self.any_order else (1 << state.at) - 1 | state.barred
         missing = plan.required & ~at
         unmet = plan.unmet(at, state.open)
-        plan.allowed += MORE_MET
+        plan.allowed += MORE_MET  # each state of a text pays for some states of its search
         is_counted = plan.least or plan.most is not None
         parts: list[int] = []
         if unmet & ~plan.open_to[0]:  # nothing can meet it

@@ -237,7 +237,7 @@ class ObjectLowering(ObjectWitnesses):
             return False
         if self._is_endless(plan, _start(plan)):
             return True
-        regions = range(-len(plan.others), 0)
+        regions = range(-len(plan.others), 0)  # a roomy one has infinitely many names
         return any(plan.others[number].roomy and self._is_inhabited(plan, number) for number in regions)
 
     def expand(self, plan: ObjectPlan, state: MembersState) -> int:
@@ -557,7 +557,7 @@ class ObjectLowering(ObjectWitnesses):
             if number == plan.deciding:
                 rest = self._after_deciding(plan, number, rest)
             return nodes.seq(self._ruled(rule, number), rest)
-        alike = _by_value(state.excluded, name)
+        alike = _by_value(state.excluded, name)  # by the key of a value, the excluded objects that have it here
         goal = rule.goal or plan.goal(number)
         options = []
         for met, demanded in self.merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
@@ -722,7 +722,7 @@ class ObjectLowering(ObjectWitnesses):
         terms = self.nodes.terms
         if any(len(names & value.keys()) > 1 for names in shape.exclusive):
             return False
-        unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
+        unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}  # by no absence
         for name, item in value.items():
             found: Member | Region | None = members.get(name)
             if found is None:

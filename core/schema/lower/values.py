@@ -181,6 +181,7 @@ class GoalValues:
         keys: set[str] = set()
         steps = 0
         stack = [_BegunArray((), (0,) * len(arrays.contains), False)]
+        # Longer arrays tell nothing new: beyond what is needed, ``most`` further items are ``most`` values.
         longest = arrays.least + sum(part.least for part in arrays.contains) + fixed_positions(arrays) + most
         is_known = True
         while stack:
