@@ -299,7 +299,7 @@ class ExpressionReader:
         if source.match(re.compile(r"i(?![\w])")):
             return self._lexeme(sequence(*(Chars(fold(CharSet.of(each))) for each in text)))
         if not source.match(re.compile(r"[ \t]*\.\.(?=[ \t]*\")")):
-            return Literal(text) if not text else self._lexeme(Literal(text))
+            return self._lexeme(Literal(text)) if text else Literal("")  # after nothing, nothing is ignored
         source.match(BLANK)
         last = self._string()
         if len(text) != 1 or len(last) != 1 or last < text:

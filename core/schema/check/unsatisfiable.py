@@ -202,7 +202,7 @@ class _Search:
                 less = {other: value for other, value in needed.items() if other != word}
                 if less and self._is_proved_empty(located, less):
                     needed = less
-        if len(needed) == len(words) > 3:
+        if len(words) > 3 and len(needed) == len(words):  # none could be left out: too many to name
             return {}
         listed = needed.get("allOf")
         if isinstance(listed, list):

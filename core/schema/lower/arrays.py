@@ -393,7 +393,7 @@ class ArrayLowering:
         if len(goals) > 1:
             return False
         compared = self._compared(plan)
-        if compared is not None:  # infinitely many
+        if compared is not None:  # infinitely many; without other values, no item depends on the text where it begins
             return any(values.has_others for values in compared.of.values())
         return self.lowering.is_endless(goals[0])
 

@@ -248,7 +248,8 @@ class Lowering(ScalarLowering):
         return self.nodes.alt([self.unions.node(plans), *parts])
 
     def _plan_of(self, option: Located) -> ObjectPlan | None:
-        """Return the plan of a schema of objects that can be one of a union; None for other schemas."""
+        """Return the plan of a schema of objects that can be lowered together with others (`ObjectUnions.plan_of`);
+        None for other schemas."""
         document = self.normaliser.document
         target = followed(document, document.enter(option))
         if target is None or isinstance(target.schema, bool) or not KEYWORDS.applicators.isdisjoint(target.schema):

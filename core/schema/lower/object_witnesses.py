@@ -283,7 +283,7 @@ class ObjectWitnesses:
         if plan.most is not None and count >= plan.most:
             return nodes.alt(options)
         following = position if is_last else position + 1
-        more = count + 1 if plan.least > count or plan.most is not None else count
+        more = count + 1 if plan.least > count or plan.most is not None else count  # beyond a minimum, none counts
         for number in range(-len(plan.others), 0) if is_last else (numbers[position],):
             name = None if number < 0 else plan.names[number]
             if name is not None and not self._words(plan, number):
