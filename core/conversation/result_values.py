@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..json import escape, unescape
 from .messages import Message, ToolCall
@@ -39,7 +39,7 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
             if tool is None or tool in (message.name, call and call.name):
                 values.append(values_in(message.text, path))
         for number, call in enumerate(message.tool_calls if calls else ()):
-            if (index, number) in succeeded and tool in (None, call.name):
+            if _CallPlace(index, number) in succeeded and tool in (None, call.name):
                 values.append(under(dict(call.arguments), path))
         for value in chain.from_iterable(values):
             for each in (value, *_other_form(value)):
@@ -77,8 +77,12 @@ class ResultField:
             return True
         is_from_root = field.startswith("/")
         path = tuple(map(unescape, field[1:].split("/")) if is_from_root else field.split("."))
-        ends = range(len(self.names) + 1) if below else (len(self.names),)
-        return any(self.names[0 if is_from_root else max(end - len(path), 0) : end] == path for end in ends)
+        if is_from_root:
+            return (self.names[: len(path)] if below else self.names) == path
+        last = len(self.names) - len(path)  # where the path begins, if the names end with it
+        if below:
+            return any(self.names[begin : begin + len(path)] == path for begin in range(last + 1))
+        return self.names[max(last, 0) :] == path
 
 
 def fields_of_results(
@@ -135,11 +139,11 @@ def made_calls(messages: Sequence[Message], tool: str) -> list[dict[str, Any]]:
     user."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     calls = [
-        messages[turn].tool_calls[number]
-        for index, (turn, number) in _answered(messages).items()
+        _call_at(messages, place)
+        for index, place in _answered(messages).items()
         if index > last and not messages[index].is_error
     ]
-    return [dict(call.arguments) for call in calls if call.name == tool and call.error is None]
+    return [dict(call.arguments) for call in calls if call and call.name == tool and call.error is None]
 
 
 def field_values(messages: Sequence[Message], field: str, tool: str | None, without: Sequence[str]) -> list[Any]:
@@ -153,44 +157,51 @@ def field_values(messages: Sequence[Message], field: str, tool: str | None, with
     return list(found.values())
 
 
-def _answered(messages: Sequence[Message]) -> dict[int, tuple[int, int]]:
-    """Return the call that each result belongs to, by the index of the result's message: the index of the call's
-    message, and that of the call in it.
+class _CallPlace(NamedTuple):
+    """Where a call is in a conversation: the index of its message, and its number in it."""
+
+    message: int
+    number: int
+
+
+def _answered(messages: Sequence[Message]) -> dict[int, _CallPlace]:
+    """Return the call that each result belongs to, by the index of the result's message.
 
     Ids may come again in later turns, so a result belongs to the nearest earlier call with its id that has no result
     yet; another result for an id, to the one before. A result without an id belongs to the first call of its name in
     the last turn with calls, or without a name to the first call there, of those without a result.
     """
-    found: dict[int, tuple[int, int]] = {}
-    done: set[tuple[int, int]] = set()  # the calls with a result
-    latest: dict[str, tuple[int, int]] = {}  # by id, the last of these
+    found: dict[int, _CallPlace] = {}
+    done: set[_CallPlace] = set()  # the calls with a result
+    latest: dict[str, _CallPlace] = {}  # by id, the last of these
     # Calls that may have no result yet, the next one last; under None all of the last turn.
-    by_id: dict[str, list[tuple[int, int]]] = {}
-    by_name: dict[str | None, list[tuple[int, int]]] = {}
+    by_id: dict[str, list[_CallPlace]] = {}
+    by_name: dict[str | None, list[_CallPlace]] = {}
     for index, message in enumerate(messages):
         if message.tool_calls:
             by_name = {}
             for number, call in reversed(list(enumerate(message.tool_calls))):
-                by_id.setdefault(call.id, []).append((index, number))
-                by_name.setdefault(call.name, []).append((index, number))
-                by_name.setdefault(None, []).append((index, number))
+                place = _CallPlace(index, number)
+                by_id.setdefault(call.id, []).append(place)
+                by_name.setdefault(call.name, []).append(place)
+                by_name.setdefault(None, []).append(place)
         if message.role != "tool":
             continue
         identity = message.tool_call_id
         waiting = by_id.get(identity, []) if identity else by_name.get(message.name or None, [])
         while waiting and waiting[-1] in done:
             waiting.pop()
-        call_at = waiting.pop() if waiting else latest.get(identity or "")
-        if call_at is not None:
-            found[index] = call_at
-            done.add(call_at)
+        answered = waiting.pop() if waiting else latest.get(identity or "")
+        if answered is not None:
+            found[index] = answered
+            done.add(answered)
             if identity:
-                latest[identity] = call_at
+                latest[identity] = answered
     return found
 
 
-def _call_at(messages: Sequence[Message], place: tuple[int, int] | None) -> ToolCall | None:
-    return None if place is None else messages[place[0]].tool_calls[place[1]]
+def _call_at(messages: Sequence[Message], place: _CallPlace | None) -> ToolCall | None:
+    return None if place is None else messages[place.message].tool_calls[place.number]
 
 
 def of_type(values: list[Any], name: Any) -> list[Any]:
@@ -201,6 +212,7 @@ def of_type(values: list[Any], name: Any) -> list[Any]:
 
 
 def _other_form(value: Any) -> tuple[Any, ...]:
+    """Return the text of a whole number, or the number of a text of digits, in a tuple; empty for anything else."""
     if type(value) is int:
         return (str(value),)
     if isinstance(value, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", value):

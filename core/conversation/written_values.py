@@ -169,7 +169,7 @@ def documents_in(text: str) -> Iterator[Document]:
             continue
         except (ValueError, RecursionError):
             pass
-        if begin.start() == 0 or not text[: begin.start()].strip():
+        if not text[: begin.start()].strip():  # nothing is before it
             try:
                 yield Document(0, len(text), ast.literal_eval(text.strip()))
                 return

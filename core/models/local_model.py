@@ -235,17 +235,17 @@ class LocalModel(Model):
         if scheduler is None:
             yield from run_one(work, self.backend.start, self._lock)
             return
-        queue: SimpleQueue[Item | BaseException | None] = SimpleQueue()
-        left = threading.Event()
+        queue: SimpleQueue[Item | BaseException | None] = SimpleQueue()  # None: the answer is complete
+        abandoned = threading.Event()
         try:
-            scheduler.submit([(work, queue.put, left)])
+            scheduler.submit([(work, queue.put, abandoned)])
             while (item := queue.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
                 yield item
         finally:
             item = None  # an error that was raised here refers to this frame: its memory would wait for the collector
-            left.set()
+            abandoned.set()
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the items of an answer without blocking the event loop: a thread of its own begins the work, since even
@@ -458,8 +458,8 @@ def _run_together(
     Raises:
         BaseException: an error that is not an `Exception`.
     """
-    queue: SimpleQueue[tuple[int, Item | BaseException | None]] = SimpleQueue()
-    left = threading.Event()
+    queue: SimpleQueue[tuple[int, Item | BaseException | None]] = SimpleQueue()  # after the index of the generation
+    abandoned = threading.Event()
     errors: list[Exception | None] = [None] * len(works)
     waiting = deque(enumerate(works))
     running = 0
@@ -470,7 +470,7 @@ def _run_together(
     try:
         while waiting or running:
             fresh = [waiting.popleft() for _ in range(min(len(waiting), max_rows - running))]
-            scheduler.submit([(work, put_of(number), left) for number, work in fresh])
+            scheduler.submit([(work, put_of(number), abandoned) for number, work in fresh])
             running += len(fresh)
             number, item = queue.get()
             if isinstance(item, BaseException) and not isinstance(item, Exception):
@@ -481,7 +481,7 @@ def _run_together(
             else:
                 keep(number, item)
     finally:
-        left.set()
+        abandoned.set()
         for _, work in waiting:
             work.close()
     return errors

@@ -191,14 +191,15 @@ class PrefixCache:
             ids: its tokens.
             prompt: number of these that are the prompt.
         """
-        dropped = [session]
         nbytes = session.nbytes
         limit = self._limit()
         with self._lock:
             fits = len(ids) >= MIN_COMMON and nbytes <= self._max_bytes
-            if not self._is_closed and fits and session.keeps(len(ids)):
-                dropped.clear()
-                if self._entries:
+            if self._is_closed or not fits or not session.keeps(len(ids)):
+                dropped = [session]
+            else:
+                dropped = []
+                if self._entries:  # only the newest, the likeliest to go on, keeps its full size
                     self._entries[-1] = _rested(self._entries[-1])
                 self._entries.append(_Entry(session, token_keys(ids), prompt, nbytes))
                 total = sum(entry.nbytes for entry in self._entries)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mappi
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, get_args
 
 from ..basics.spans import OURS, Span, ending
 from ..conversation.events import Generation, T_co, Usage
@@ -81,6 +81,13 @@ class RunResult(Generic[T_co]):
         return str(self.answer)
 
 
+class _Known(NamedTuple):
+    """The result of a call, and the number of results until then that said something new."""
+
+    result: Any
+    news: int
+
+
 @dataclass
 class RunState:
     """The state of a run, which `Run` and `AsyncRun` share: they differ in how they wait for models and tools.
@@ -118,7 +125,7 @@ class RunState:
     has_begun: bool = False
     span: Span | None = None
     _news: int = 0  # number of results so far that said something new
-    _results: dict[Any, tuple[Any, int]] = field(default_factory=dict)  # the last result of a call, and `_news` then
+    _results: dict[Any, _Known] = field(default_factory=dict)  # by call (`_key`), its last result
 
     def take(self, turn: Generation) -> list[Any]:
         """Take a turn of the model; return for each of its calls the result that is known, or None."""
@@ -127,9 +134,12 @@ class RunState:
         self.repeats += sum(result is not None for result in known)
         self.calls = turn.tool_calls
         if self.ended_by is not None or not self.calls:  # this turn is the answer
-            self.ended_by, self.is_over = self.ended_by or "answer", True
-        elif all(result is not None for result in known):
-            self.ended_by, self.calls, self.is_over = "repeat", (), self.on_repeat == "stop"
+            self.ended_by = self.ended_by or "answer"
+            self.is_over = True
+        elif all(result is not None for result in known):  # none of these calls runs
+            self.ended_by = "repeat"
+            self.calls = ()
+            self.is_over = self.on_repeat == "stop"
         elif len(self.turns) >= self.max_turns:  # these calls run, and the next turn is the answer
             self.ended_by = "turns"
         # A repeated turn is left out of the conversation: a model that reads that it repeated itself does so again.
@@ -146,17 +156,17 @@ class RunState:
             self.messages.append(message)
             if not result.is_error:
                 key = self._key(result.call)
-                last, _ = self._results.get(key, (None, 0))
-                is_new = last is None or last.to_message().content != message.content
-                self._news += is_new
-                self._results[key] = result, self._news
+                last = self._results.get(key)
+                if last is None or last.result.to_message().content != message.content:
+                    self._news += 1
+                self._results[key] = _Known(result, self._news)
 
     def _known(self, call: ToolCall) -> Any:
         """Return the result of an equal call, if no result since said anything new; else None."""
         if self.on_repeat == "run" or call.error is not None:
             return None
-        result, news = self._results.get(self._key(call), (None, -1))
-        return None if result is None or news != self._news else replace(result, call=call)
+        known = self._results.get(self._key(call))
+        return None if known is None or known.news != self._news else replace(known.result, call=call)
 
     def executor(self) -> Any:
         """Return the tools that execute calls; under a policy, in the conversation, whose calls it judges again."""
@@ -170,6 +180,7 @@ class RunState:
 
     @staticmethod
     def _key(call: ToolCall) -> Any:
+        """Return a key that equal calls share: the tool, and the arguments as values."""
         return call.name, value_key(dict(call.arguments))
 
     def active(self) -> AbstractContextManager[None]:
@@ -222,7 +233,8 @@ class RunState:
         options: Mapping[str, Any],
         **settings: Any,
     ) -> Self:
-        """Return the state before the first turn.
+        """Return the state before the first turn. ``settings``: ``max_turns``, ``approve``, ``on_repeat`` and
+        ``programs``, as of `Model.run`.
 
         Raises:
             ModelError: an argument is wrong.
@@ -241,7 +253,7 @@ class RunState:
         messages = list(conversation_of(prompt, resolved.prefix))
         tools = _in_programs(resolved.tools) if programs else resolved.tools
         if programs:
-            # The functions are under the policy.
+            # The policy has restricted the tools, which are functions of the program now; their one tool has none.
             options = {**options, "policy": None, "tool_format": resolved.tool_format or "program"}
         options = {**options, "tools": tools, "tool_choice": resolved.tool_choice}
         return cls(model, params, tools, options, messages, **settings)
@@ -296,6 +308,7 @@ class Run(Generic[T_co]):
             yield from self._turns()
 
     def _turns(self) -> Generator[Any, None, None]:
+        """Yield the items of turn after turn: what the model writes, which calls are repeated, and the results."""
         state = self._state
         while not state.is_over:
             with state.model.stream(state.messages, state.params, **state.options) as stream:
@@ -304,7 +317,7 @@ class Run(Generic[T_co]):
             known = state.take(turn)
             yield from (RepeatedCall(call) for call, one in zip(turn.tool_calls, known, strict=True) if one is not None)
             results, tools = [], state.executor()
-            for call, result in zip(state.calls, known, strict=False):
+            for call, result in zip(state.calls, known, strict=False):  # no calls, if all are repeated
                 if result is None and state.approve is not None:
                     result = _decided(call, state.approve(call))
                 results.append(tools.execute(call, **state.approved) if result is None else result)
@@ -359,6 +372,7 @@ class AsyncRun(Generic[T_co]):
                     yield event
 
     async def _turns(self) -> AsyncGenerator[Any, None]:
+        """Do what `Run._turns` does, with the calls of a turn at the same time."""
         state = self._state
         while not state.is_over:
             async with state.model.astream(state.messages, state.params, **state.options) as stream:

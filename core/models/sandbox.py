@@ -229,7 +229,8 @@ def _replaced(text: Any, args: tuple[Any, ...]) -> float:
 
 
 def _spaced(value: Any, args: tuple[Any, ...]) -> float:
-    """Return an upper bound of the characters between values in JSON: separators, and the indent of each level."""
+    """Return an upper bound of the characters between values in JSON: for each value, the widths of the indent and of
+    the separators (``args``) once for each level of the deepest value."""
     flat = [each for arg in args for each in (arg if isinstance(arg, (list, tuple)) else [arg])]
     between = sum(_width(each) for each in flat if not isinstance(each, bool))
     level, depth, count = [value], 0, 0
@@ -260,10 +261,10 @@ _LENGTHS: Mapping[str, Callable[[Any, tuple[Any, ...]], float]] = {
 def _parts(text: str | bytes, sep: Any = None, maxsplit: Any = -1, **others: Any) -> int:
     """Return an upper bound of the number of parts into which ``str.split`` or ``str.splitlines`` splits a text."""
     if isinstance(maxsplit, int) and 0 <= maxsplit < MAX_VALUES:
-        return maxsplit
+        return maxsplit + 1
     if isinstance(sep, type(text)) and sep:
         return text.count(sep) + 1  # type: ignore[arg-type]
-    if isinstance(text, str) and len(text) > MAX_VALUES:
+    if isinstance(text, str) and len(text) > MAX_VALUES:  # the length would be refused: white space is counted
         return 1 + sum(map(str.isspace, text))
     return len(text)
 
@@ -277,14 +278,15 @@ def _own_arguments(function: Any) -> int:
 
 
 def _checked_filter(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter with checks of its arguments before the call and of its result after it."""
+    """Return a filter with checks of its arguments before the call and of its result after it: what it reads is counted
+    as work, and the length of what it makes is bounded (`_LENGTHS`) before it is made."""
     skipped = _own_arguments(function)
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
         value, others = args[skipped], (*args[skipped + 1 :], *named.values())
         if isinstance(value, Iterator) and name not in _EACH and name not in _AT_ONCE:
-            value = list(value)
+            value = list(value)  # to be measured, which would use up the iterator
             args = (*args[:skipped], value, *args[skipped + 1 :])
         if name not in _AT_ONCE:
             _charge(_work_of_reading(value, name))
@@ -356,6 +358,7 @@ class _Generator(CodeGenerator):
     """Writes Python that calls the environment where that of Jinja compares and slices by itself."""
 
     def visit_Compare(self, node: Any, frame: Any) -> None:
+        """Write ``a < b < c`` as ``(environment.compare(a, 'lt', b) and environment.compare(b, 'lt', c))``."""
         operands = [node.expr, *(each.expr for each in node.ops)]
         for number, each in enumerate(node.ops):  # a chain is a conjunction
             self.write(" and environment.compare(" if number else "(environment.compare(")

@@ -104,7 +104,8 @@ class Scorer:
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}
         tree = TokenTree(spelled.values())
-        # The texts that go on from the prompt, then those from each node: with the number of their tokens up to there.
+        # For the prompt, then for each node, as `_logits` yields them: the texts that go on from there, each with the
+        # number of its tokens up to there. The index of the empty text in the tree is -1.
         texts_at: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]
         for text, ids in spelled.items():
             for depth in range(len(ids) + 1):

@@ -167,14 +167,15 @@ class Task:
         try:
             value = self._value(text, answer, repair=self.repair and not cut)
             verdict = self._verdict_on(value, cut)
-        except (ValueError, ParseError, RecursionError) as error:
-            cut = cut or (used_up is None and ends_early(answer))
+        except (ValueError, ParseError, RecursionError) as error:  # it is not JSON
+            cut = cut or (used_up is None and ends_early(answer))  # without token counts, by the text
             wrong = getattr(error, "message", None) or f"not JSON: {error}"
             stops = "" if cut or self.schema is None else where_it_stops(answer, self.schema)
             verdict = Verdict(text, wrong=(f"{wrong}; {stops}" if stops else wrong,), cut=cut)
-        if verdict.wrong and not verdict.cut and (meant := self._respelled(answer)):
-            respelled = self._verdict_on(meant[0], cut)
-            verdict = verdict if respelled.wrong else respelled
+        if verdict.wrong and not verdict.cut and (respelled := self._respelled(answer)):
+            (value,) = respelled
+            second = self._verdict_on(value, cut)
+            return verdict if second.wrong else second
         return verdict
 
     def _verdict_on(self, value: Any, cut: bool) -> Verdict:

@@ -237,6 +237,7 @@ class Asker:
         else:
             reason = "tool_calls" if verdict.calls else "stop"
         if not is_ignored:
+            # The server does not enforce values of callables, nor, without our grammar, those of the conversation.
             in_grammar = form.plan is not None or enforced
             places = getattr(task.tools, "live_places", None)
             unsaid = () if places is None else places(in_grammar)
@@ -280,7 +281,7 @@ class Asker:
             is_retry: the answer before was invalid.
         """
         descent = self._dialect.descend(partial(self._forms, task, messages, enforced=enforced, needs_grammar=is_retry))
-        for form in descent:
+        for form in descent:  # until one is taken, or the last one is refused
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
             reasoning = ReasoningSplitter(*(task.params.thinking_markers or ()))

@@ -29,6 +29,7 @@ def is_by_name(params: GenerateParams, window: int) -> bool:
     if not hasattr(tools, "named") or len(tools.names) < 2:
         return False
     size = max(LEAST_AUTO_BYTES, window // 2)
+    # All tools, since the first request has the declaration of none.
     return len(tools.brief_names(params.tools_in_prompt, size)) == len(tools.names)
 
 

@@ -118,18 +118,18 @@ class Converse(StrictToolsProtocol):
             return super().has_field(body, name)
         if name == "cachePoint":
             return _unmarked(body) != body
-        return name in body.get(_place(name), {})
+        return name in body.get(_outer_field(name), {})
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field."""
         if name == "strict":
             return super().without_field(body, name)
-        made = dict(body)
         if name == "cachePoint":
-            return _unmarked(made)
-        place = _place(name)
-        made[place] = {key: value for key, value in made.get(place, {}).items() if key != name}
-        return {key: value for key, value in made.items() if key != place or value}
+            return _unmarked(body)
+        outer = _outer_field(name)
+        inner = {key: value for key, value in body.get(outer, {}).items() if key != name}
+        others = {key: value for key, value in body.items() if key != outer}
+        return {**others, outer: inner} if inner else others
 
     def _text(self, text: str) -> dict[str, Any]:
         return {"text": text}
@@ -187,8 +187,8 @@ class Converse(StrictToolsProtocol):
         return "", ""
 
 
-def _place(name: str) -> str:
-    """Return the field of a request that has an optional field."""
+def _outer_field(name: str) -> str:
+    """Return the field of a request that an optional field is in."""
     return {"thinking": "additionalModelRequestFields", "toolChoice": "toolConfig"}.get(name, "inferenceConfig")
 
 

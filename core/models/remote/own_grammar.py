@@ -64,6 +64,7 @@ async def template_of(transport: Transport) -> ChatTemplate | None:
     except RefusedError:
         return None
     except ModelError as error:
+        # A subclass of `ServerError` says that there is no connection, or no permission, or that the server failed.
         if isinstance(error, ServerError) and type(error) not in (ServerError, NotFoundError):
             raise
         return None  # another server, or a template with an error

@@ -40,6 +40,7 @@ class PlainServer:
             ModelError: it is no address, or the environment variable of the key does not exist.
         """
         headers, secrets = headers_of(api_key, None, ChatCompletions.key_headers)
+        # The address of a model is MODEL@URL; which model it is does not matter here.
         return parse_address(f"any@{url}", None, version="v1").base_url, headers, secrets
 
     async def models(self) -> list[str]:

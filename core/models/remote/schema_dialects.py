@@ -133,8 +133,9 @@ def strict_schema(schema: Any, subset: Subset = OPENAI) -> Reduced | None:
     """
     reduced, left_out = without(schema, subset.takes)
     if subset.plain_enums:
-        places = list(left_out)
-        reduced, left_out = _with_plain_enums(places, "", reduced), tuple(places)
+        removed = list(left_out)
+        reduced = _with_plain_enums(removed, "", reduced)
+        left_out = tuple(removed)
     is_object = isinstance(reduced, dict) and reduced.get("type") == "object" and "anyOf" not in reduced
     if not isinstance(reduced, dict) or (subset.object_root and not is_object):
         return None
@@ -277,7 +278,7 @@ def extra_keywords(schema: Any) -> frozenset[str]:
         used.add(key)
         return True
 
-    without(schema, note)
+    without(schema, note)  # asks ``note`` about each keyword
     return frozenset(used - _BASIC - KEYWORDS.annotations)
 
 
@@ -337,9 +338,9 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
             if key not in KEYWORDS.annotations:
                 left_out.append(f"{place}/{escape(key)}")
             continue
-        inner: list[str] = []
+        inner: list[str] = []  # pointers of what is removed below this keyword, whose subschemas become wider
         reduced[key] = KEYWORDS.map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
-        if inner and key in _INVERTING and key != "oneOf":
+        if inner and key in _INVERTING and key != "oneOf":  # the whole would become narrower
             del reduced[key]
             inner = [f"{place}/{key}"]
         elif inner and key == "oneOf":  # wider branches may overlap, so that none is the only valid one

@@ -83,11 +83,12 @@ def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
     if verdict.is_sent:
         return []
     more = verdict.text
-    if sent and more.startswith(sent):
+    if more.startswith(sent):
         more = more[len(sent) :]
-    elif sent:
-        # A retried answer: the text before its calls was already sent.
-        more = "" if verdict.calls else f"\n{more}"
+    elif verdict.calls:
+        more = ""  # a retried answer: an earlier attempt has sent a text before the calls
+    else:
+        more = f"\n{more}"  # what was sent is invalid, and cannot be taken back
     return [*([TextDelta(more)] if more else ()), *call_events(verdict.calls)]
 
 

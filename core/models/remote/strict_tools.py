@@ -114,17 +114,17 @@ def strict_ladder(
             break
         number += 1
     while True:
-        chosen = {tool.name for tool in candidates[:number]}
-        places: list[str] = []
+        strict = frozenset(tool.name for tool in candidates[:number])
+        left_out: list[str] = []
         for name, tool in all_tools.items():
-            places += tool.left_out if name in chosen else tool.removed
-            if chosen and name not in chosen:
-                places.append(name)
+            left_out += tool.left_out if name in strict else tool.removed
+            if strict and name not in strict:
+                left_out.append(name)  # none of it is enforced, although the form is called strict
         yield Sent(
-            {name: tool.strict if name in chosen else tool.plain for name, tool in all_tools.items()},
-            frozenset(chosen),
-            tuple(places),
-            sum(tool.size for tool in candidates[:number]) + beside,
+            {name: tool.strict if name in strict else tool.plain for name, tool in all_tools.items()},
+            strict,
+            tuple(left_out),
+            size=sum(tool.size for tool in candidates[:number]) + beside,
         )
         if not number:
             return
@@ -227,7 +227,7 @@ class StrictToolsProtocol(ProviderProtocol):
         choice = self._choice(params)
         given = tools.to_openai(closed=True)
         possible: list[Form] = []
-        no_answer = Form("")
+        no_answer = Form("")  # the schema of the answer is in the prompt, or there is none
         for beside_tools in (answer, no_answer) if beside and answer is not None else (no_answer,):
             size = len(json.dumps(beside_tools.schemas)) if beside_tools.schemas else 0
             for sent in strict_ladder(given, self.subset, self.limits, unknown, size):

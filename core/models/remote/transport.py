@@ -400,7 +400,8 @@ def _is_invalid(status: int, reason: str) -> bool:
 
 
 def _message_of(data: bytes) -> str:
-    """Return the message in the body of an error, or the whole body."""
+    """Return the message in the body of an error, ``{"error": {"message": "..."}}`` or the like; else the whole body,
+    of HTML without tags."""
     text = data[:100_000].decode("utf-8", "replace")
     try:
         value = json.loads(text)
