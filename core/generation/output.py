@@ -231,8 +231,8 @@ class Output:
 
     def _own_places(self) -> list[CallPlaces]:
         """Return the places of the calls of the answer; those of a call that is left out are markup."""
-        own = {call.id for call in self._built.message().tool_calls}
-        return [place for call, place in zip(self._ids, self._places, strict=False) if call in own]
+        own_ids = {call.id for call in self._built.message().tool_calls}
+        return [places for call_id, places in zip(self._ids, self._places, strict=False) if call_id in own_ids]
 
     def _json_from(self) -> int:
         """Return the index in `raw` of a JSON answer that is not a call; -1 if there is none."""

@@ -192,20 +192,20 @@ class Tracer:
             kept = seen.kept if how == "sampled" else None
             token = TracedToken(
                 token_id,
-                "",
-                control,
-                how,
-                seen.allowed,
-                None if seen.probabilities is None else float(seen.probabilities[token_id]),
-                seen.removed,
-                seen.forbidden,
-                seen.expected,
+                text="",  # known when the answer is complete, as its location
+                control=control,
+                how=how,
+                allowed=seen.allowed,
+                probability=None if seen.probabilities is None else float(seen.probabilities[token_id]),
+                removed=seen.removed,
+                forbidden=seen.forbidden,
+                expected=seen.expected,
                 role="reasoning" if reasoning else "text",
                 model_seconds=model_seconds,
                 engine_seconds=engine_seconds,
             )
-        text = (data or b"").decode("utf-8", "replace")
-        self._records.append(_Record(token, data or b"", text if how == "sampled" else None, kept))
+        chosen = (data or b"").decode("utf-8", "replace") if how == "sampled" else None
+        self._records.append(_Record(token, data or b"", chosen, kept))
 
     def take_back(self) -> None:
         """Remove the last token, which the tokenizer joins with the following text."""
