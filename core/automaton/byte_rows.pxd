@@ -52,17 +52,17 @@ cdef class ByteRows:
     cdef int _find(self, int kind, int rest) noexcept
     cdef int _state(self, int kind, int rest) except -9
     cdef int _add(self, int kind, int rest) except -9
-    cdef int _own(self, int state) except -1
+    cdef int _checked(self, int state) except -1
     cdef int _put(self, int start, int state) except -9
     cdef int _put_part(self, int* source, int count, int low, int high, int shift) except -9
-    cdef int _made(self, int kind) except -9
+    cdef int _function_state(self, int kind) except -9
     cdef int fact(self, int state, int which) noexcept
     cpdef int derive(self, int state) except -1
     cdef object _add_block(self)
     cdef int _read_function(self, int rest) except -1
     cdef object _derive(self, int state, int* row, int at)
-    cdef int _inside(self, int kind, int rest, int pieces, int number, int bits) except -9
-    cdef int _want(self, int count) except -1
+    cdef int _after_bits(self, int kind, int rest, int pieces, int number, int bits) except -9
+    cdef int _reserve(self, int count) except -1
     cdef int _load(self, int term, int kind) except -9
     cdef object _derive_body(self, int state, int* row, int at)
     cdef object _derive_leads(self, int piece, int* row, int at)

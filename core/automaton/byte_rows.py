@@ -39,6 +39,7 @@ _END = cython.declare(cython.int, END)
 
 # Kinds of states inside a character: after a backslash; after the escape of a high surrogate; after that and a
 # backslash; with 1 to 3 bytes of UTF-8 to come (`_UTF8` plus their number), or 1 to 4 hexadecimal digits (`_HEX` plus).
+# So one byte further the kind is smaller by one, and at `_UTF8` or `_HEX` itself the character is complete.
 _COMPLETE = cython.declare(cython.int, 0)
 _RAW = cython.declare(cython.int, RAW)
 _QUOTED = cython.declare(cython.int, QUOTED)
@@ -88,7 +89,8 @@ class ByteRows:
     A state is a pair of a kind and a rest. Between two characters, the rest is a term. Inside a character, it is the
     piecewise constant function from the remaining bits of the code point to the next state; so states after different
     bytes are equal if their functions are. Equal states are the same number. Functions are interned as numbers too; a
-    constant function is encoded as ``-1 - state``.
+    constant function is encoded as ``-1 - state``. For example, after the byte C3 of ``[é-ü]`` in a raw text, the kind
+    is ``_UTF8 + 1``, and the rest maps the six bits of the next byte: 0x29 to 0x3C to `DONE`, all others to `DEAD`.
 
     Most rows lead to states that no text reaches, so a state without a row takes a few bytes; `derive` makes the row.
 
@@ -228,7 +230,7 @@ class ByteRows:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _own(self, state: cython.int) -> cython.int:
+    def _checked(self, state: cython.int) -> cython.int:
         """Return ``state`` unchanged if it is a state of this store; else raise IndexError. For numbers that callers
         give."""
         if state < 0 or state >= self.count:
@@ -243,12 +245,12 @@ class ByteRows:
 
     def what(self, state: cython.int) -> tuple:
         """Return the kind of a state and its rest (a term, between two characters or before the opening quote)."""
-        self._own(state)
+        self._checked(state)
         return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _REST]
 
     def nullable(self, state: cython.int) -> bool:
         """Return True if the text may end in this state."""
-        return self.facts[_FACTS * self._own(state) + encoding.MAY_END] != 0
+        return self.facts[_FACTS * self._checked(state) + encoding.MAY_END] != 0
 
     def class_number(self, chars: cython.int) -> int:
         """Return the number of a class of characters in this store."""
@@ -301,8 +303,9 @@ class ByteRows:
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _made(self, kind: cython.int) -> cython.int:
-        """Return the state of a kind, inside a character, whose rest is the function under construction."""
+    def _function_state(self, kind: cython.int) -> cython.int:
+        """Return the state of a kind, inside a character, whose rest is the function under construction (``cut``); if
+        the character is complete, the only value of the function, which is the next state itself."""
         if self.cuts > 1:
             key = as_bytes(self.cut, 2 * self.cuts)  # bytes are not tracked by the garbage collector
             number = self.function_numbers.get(key)
@@ -328,7 +331,7 @@ class ByteRows:
     @cython.exceptval(-1, check=False)
     def derive(self, state: cython.int) -> cython.int:
         """Derive the row of a state, once."""
-        if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
+        if self._checked(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
             if self.used >> encoding.BLOCK == self.block_count:
                 self._add_block()
             self._derive(state, self.block, self.used & encoding.IN_BLOCK)
@@ -354,10 +357,10 @@ class ByteRows:
 
     def row(self, state: cython.int) -> list:
         """Return the 256 successors of a state, without storing a row that is not derived yet."""
-        at: cython.int = self.facts[_FACTS * self._own(state) + encoding.ROW_AT]
+        at: cython.int = self.facts[_FACTS * self._checked(state) + encoding.ROW_AT]
         if at >= 0 and state >= self.base_count:
             return [row_item(self.rows, i) for i in range(at, at + 256)]
-        made: cython.p_int = ints(256)
+        made: cython.p_int = ints(256)  # also for a shared row, which is in `base`: this is not called often
         try:
             self._derive(state, made, 0)
             return [made[i] for i in range(256)]
@@ -405,11 +408,11 @@ class ByteRows:
             else:
                 self._put_part(self.part, pieces, 0, 0x400, 0xDC00)
             self._put(0xE000, _DEAD)
-            row[at + 0x75] = self._made(_HEX + 4)
+            row[at + 0x75] = self._function_state(_HEX + 4)
         elif kind > _HEX:
             for i in range(16):
-                if i == 0 or rest >= 0:
-                    target = self._inside(kind, rest, pieces, i, 4 * (kind - _HEX - 1))
+                if i == 0 or rest >= 0:  # of a constant function, all digits lead to one state
+                    target = self._after_bits(kind, rest, pieces, i, 4 * (kind - _HEX - 1))
                 if i < 10:
                     row[at + 0x30 + i] = target
                 else:
@@ -417,27 +420,33 @@ class ByteRows:
         elif kind > _UTF8:
             for i in range(64):
                 if i == 0 or rest >= 0:
-                    target = self._inside(kind, rest, pieces, i, 6 * (kind - _UTF8 - 1))
+                    target = self._after_bits(kind, rest, pieces, i, 6 * (kind - _UTF8 - 1))
                 row[at + 0x80 + i] = target
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _inside(
+    def _after_bits(
         self, kind: cython.int, rest: cython.int, pieces: cython.int, number: cython.int, bits: cython.int
     ) -> cython.int:
-        """Return the state after the next byte of a character, which has the bits ``number``; ``bits`` more are
-        missing."""
+        """Return the state after a byte inside a character.
+
+        Args:
+            kind: the kind of the state before it.
+            rest: the function of that state, which has ``pieces`` pieces in ``part`` if it is not constant.
+            number: the bits of the code point in this byte.
+            bits: how many bits come after them.
+        """
         self.cuts = 0
         if rest < 0:
             self._put(0, -1 - rest)
         else:
             low: cython.int = number << bits
             self._put_part(self.part, pieces, low, low + (1 << bits), -low)
-        return self._made(kind - 1)
+        return self._function_state(kind - 1)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _want(self, count: cython.int) -> cython.int:
+    def _reserve(self, count: cython.int) -> cython.int:
         """Ensure that ``bound`` has room for ``count`` pieces."""
         if 2 * count + 1 > self.bound_room:
             self.bound = more(self.bound, self.bound_room, 4 * count)
@@ -452,7 +461,7 @@ class ByteRows:
         terms: Terms = self.terms
         first: cython.int = terms.row_of(term)
         count: cython.int = terms.row_count[term]
-        self._want(count)
+        self._reserve(count)
         i: cython.int
         for i in range(count):  # a copy, because the loop below may derive more rows
             self.bound[2 * i] = terms.starts[first + i]
@@ -460,7 +469,7 @@ class ByteRows:
         self.bound[2 * count] = _END
         target: cython.int
         state: cython.int
-        dead: cython.int = self.nothing
+        dead: cython.int = self.nothing  # the last target without a text: adjacent classes often share one
         for i in range(1, 2 * count, 2):
             target = self.bound[i]
             if target == self.nothing or target == dead:
@@ -501,6 +510,7 @@ class ByteRows:
             i += 1
         if self.bound[2 * i] > 0x80:
             i -= 1
+        # Now i is the piece that has U+0080.
         if i < self.bounds - 1:
             self._derive_leads(i, row, at)
         elif self.bound[2 * i + 1] != _DEAD:  # common: all non-ASCII characters lead to one state
@@ -528,11 +538,13 @@ class ByteRows:
         ``bound`` that the byte selects. ``piece`` is the piece of ``bound`` that has U+0080."""
         lead: cython.int
         low: cython.int
+        # Adjacent lead bytes often have all their characters in one piece: then they lead to one state, `found`. It
+        # holds for lead bytes with `last` bytes after them.
         found: cython.int = _DEAD
-        last: cython.int = -1  # the number of bytes after the lead byte of `found`
+        last: cython.int = -1
         for lead in range(0xC2, 0xF5):
-            count: cython.int = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-            size: cython.int = 1 << (6 * count)
+            count: cython.int = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3  # bytes after it
+            size: cython.int = 1 << (6 * count)  # characters that begin with it: [begin, begin + size)
             begin: cython.int = (lead & (0x3F >> count)) * size
             low = begin
             high: cython.int = begin + size
@@ -548,7 +560,7 @@ class ByteRows:
             while self.bound[2 * piece + 2] <= low:
                 piece += 1
                 last = -1
-            if high - low == size and self.bound[2 * piece + 2] >= high:
+            if high - low == size and self.bound[2 * piece + 2] >= high:  # one piece has all of them
                 if last != count:
                     last = count
                     found = self.bound[2 * piece + 1]
@@ -562,7 +574,7 @@ class ByteRows:
             self._put_part(self.bound, self.bounds, low, high, -begin)
             if high < begin + size:
                 self._put(high - begin, _DEAD)
-            row[at + lead] = self._made(_UTF8 + count)
+            row[at + lead] = self._function_state(_UTF8 + count)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -581,7 +593,7 @@ class ByteRows:
             self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
         self._put(0xD800, _DEAD)
         self._put_part(self.bound, self.bounds, 0xE000, _END, 0)
-        return self._made(_ESCAPE)
+        return self._function_state(_ESCAPE)
 
     @cython.cfunc
     def _derive_escape(self, rest: cython.int, row: cython.p_int, at: cython.int) -> object:
@@ -591,12 +603,12 @@ class ByteRows:
         data: bytes = self.functions[rest]
         i: cython.int
         self.bounds = len(data) // 8
-        self._want(self.bounds)
+        self._reserve(self.bounds)
         read_bytes(self.bound, data)
         self.bound[2 * self.bounds] = _END
         for byte, code in SHORT_ESCAPES.items():
             i = 0
-            while self.bound[2 * i + 2] <= code:
+            while self.bound[2 * i + 2] <= code:  # to the piece that has the character
                 i += 1
             row[at + cython.cast(cython.int, byte)] = self.bound[2 * i + 1]
         # A high surrogate begins 0x400 characters; the rest is the function on the low surrogate.
@@ -606,7 +618,7 @@ class ByteRows:
         while begin < _END:
             self.cuts = 0
             self._put_part(self.bound, self.bounds, begin, begin + 0x400, -begin)
-            highs.append((0xD800 + ((begin - 0x10000) >> 10), self._made(_LOW)))
+            highs.append((0xD800 + ((begin - 0x10000) >> 10), self._function_state(_LOW)))
             begin += 0x400
             if self.cuts == 1:  # constant up to the beginning of the next piece
                 while self.bound[2 * i] < begin:
@@ -616,7 +628,7 @@ class ByteRows:
         while self.bound[2 * i + 2] <= 0x41:
             i += 1
         self.cuts = 0
-        if self.bound[2 * i + 1] != _DEAD:  # the free string
+        if self.bound[2 * i + 1] != _DEAD:  # `_escape` of a string that is constrained at most by its length
             self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
         else:
             self._put_part(self.bound, self.bounds, 0, 0x20, 0)
@@ -626,7 +638,7 @@ class ByteRows:
             self._put(unit, state)
         self._put(0xDC00, _DEAD)
         self._put_part(self.bound, self.bounds, 0xE000, 0x10000, 0)
-        row[at + 0x75] = self._made(_HEX + 4)
+        row[at + 0x75] = self._function_state(_HEX + 4)
 
     # -- states of terms -----------------------------------------------------------------------------------
 
@@ -696,9 +708,9 @@ class ByteRows:
         found = self.wide.get(chars)
         if found is None:
             ranges = self.terms.ranges(chars)
-            ascii_letters = sum(max(0, min(high, 0x7E) - max(low, 0x20) + 1) for low, high in ranges)
-            everything = sum(high - low + 1 for low, high in ranges)
-            found = self.wide[chars] = ascii_letters >= _WIDE_ASCII and everything >= _WIDE
+            printable_ascii = sum(max(0, min(high, 0x7E) - max(low, 0x20) + 1) for low, high in ranges)
+            in_all = sum(high - low + 1 for low, high in ranges)
+            found = self.wide[chars] = printable_ascii >= _WIDE_ASCII and in_all >= _WIDE
         return found
 
     def character_class(self, number: int) -> tuple[Hashable, int]:

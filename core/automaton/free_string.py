@@ -28,4 +28,4 @@ def free_string() -> tuple[array[int], list[bytes]]:
                 number[target] = len(number)
                 queue.append(target)
             table.append(LOCAL_DONE if target == DONE else DEAD if target == DEAD else number[target])
-    return table, [rows.shortest(state)[:-1] for state in queue]
+    return table, [rows.shortest(state)[:-1] for state in queue]  # without the closing quote

@@ -40,7 +40,7 @@ from .states import Automaton
 
 #: Maximum number of times that a store may grow for one text, and the number of times after which it is hurried (see
 #: `LazyAutomaton.hurry`).
-MAX_ROOMS, HURRY = 8, 4
+MAX_GROWTHS, HURRY = 8, 4
 
 #: Maximum bytes and number of terms of a store for new texts: one step of a text may need as many terms again.
 PROGRAM_MEMORY, PROGRAM_TERMS = 64 * 2**20, 96_000
@@ -275,7 +275,7 @@ class LazyAutomaton:
             plan = self.plan(state)
             if plan.is_certain:
                 return joined([*done, *plan.pieces()])
-            left = plan.length
+            left = plan.length  # of the plan, in bytes
             for part in plan.pieces():
                 if isinstance(part, str):
                     state = self.automaton.advance_special(state, self.specials.index(part))
@@ -289,15 +289,15 @@ class LazyAutomaton:
                 reached = self.automaton.advance(state, part)
                 if reached == REFUSED:  # the threads of the plan were cut: plan again, equally short
                     break
-                is_closed = reached < 0  # a dependent node: it may forbid the rest of the plan
-                if is_closed:
-                    part = part[: OPENED + 1 - reached]
+                is_dependent = reached < 0  # a dependent node after a byte: it may forbid the rest of the plan
+                if is_dependent:
+                    part = part[: OPENED + 1 - reached]  # up to this byte
                     reached, part = self._detours.past(state, part, left - len(part), before, untried)
                 left -= len(part)
                 before.write(part)
                 done.append(part)
                 state = reached
-                if is_closed:
+                if is_dependent:
                     break
         return joined(done)
 
@@ -375,12 +375,13 @@ class Program:
         return self.store.lock
 
     def after(self, data: bytes) -> int:
-        """Return the state after a text, or `REFUSED`; the store grows as the text needs.
+        """Return the state after a text, or `REFUSED`. If the store is full, it grows and the text is read again, at
+        most `MAX_GROWTHS` times.
 
         Raises:
-            LimitError: a limit that growing does not remove.
+            LimitError: a limit that growing does not remove, or the store is full for the last time.
         """
-        for tries in range(MAX_ROOMS):
+        for tries in range(MAX_GROWTHS):
             try:
                 return self.advance(self.start, data, Written())
             except LimitError:

@@ -90,17 +90,17 @@ def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> 
 
 
 def _joined(kind: int, args: tuple[int, ...], lengths: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the lengths of a term, from those of its parts."""
+    """Return the least length and the margin of a union, a repetition or a sequence, from those of its parts."""
     if kind == term_kinds.ALT:
         return min(least for least, _ in lengths), max(margin for _, margin in lengths)
     if kind == term_kinds.REPEAT:  # inside the first copy, all the others are missing
         least, margin = lengths[0]
         return args[1] * least, margin + max(0, args[1] - 1) * least
-    total = most = 0
+    whole_least = whole_margin = 0
     for least, margin in reversed(lengths):
-        most = max(most, margin + total)
-        total += least
-    return total, most
+        whole_margin = max(whole_margin, margin + whole_least)  # inside this part, all parts after it are missing
+        whole_least += least
+    return whole_least, whole_margin
 
 
 def _is_extensible(terms: Terms, term: int) -> bool:
@@ -110,7 +110,7 @@ def _is_extensible(terms: Terms, term: int) -> bool:
     while kind == term_kinds.SEQ:
         term = args[1]
         kind, args = terms.shape(term)
-    if excluded_words(terms, term) is not None:
+    if excluded_words(terms, term) is not None:  # all strings but finitely many: some continuation is not excluded
         return True
     if kind == term_kinds.REPEAT:
         return args[2] == term_kinds.NONE and terms.shape(args[0])[0] == term_kinds.CHARS

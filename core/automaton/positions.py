@@ -117,7 +117,7 @@ class Positions:
             if here == encoding.LOCAL_BODY:  # the first byte of a character
                 if written >= self.most[number]:
                     return encoding.DEAD
-            if then == encoding.LOCAL_BODY and here != 0:  # the last byte of a character
+            if then == encoding.LOCAL_BODY and here != 0:  # the last byte of a character (0: of the opening quote)
                 # Above the minimum of an unbounded string the count has no effect: omit it, for fewer states.
                 if self.most[number] != encoding.UNBOUNDED or written < self.least[number]:
                     written += 1

@@ -134,7 +134,7 @@ class Automaton(Positions):
             self.head_rest[start + i] = self.nodes._heads[at + 2 + 2 * i]
         self.head_at[node] = start
         self.head_count[node] = size
-        self.node_null[node] = (1 if nullable else 0) | (2 if is_open else 0)
+        self.node_null[node] = (1 if nullable else 0) | (2 if is_open else 0)  # flags (see ``states.pxd``)
         self.head_used = start + size
         return None
 
@@ -174,7 +174,7 @@ class Automaton(Positions):
         """Add all heads of a node to the next set."""
         i: cython.int
         self.need_heads(node)
-        if self.node_null[node] & 1:
+        if self.node_null[node] & 1:  # it has the empty text
             self.next_accepts = True
         start: cython.int = self.head_at[node]
         for i in range(start, start + self.head_count[node]):

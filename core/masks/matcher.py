@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 FORCED_LIMIT = 4096
 
 #: Maximum number of times that one step of a text makes room (see `Matcher._make_room`).
-MAX_ROOMS = cython.declare(cython.int, 8)
+MAX_GROWTHS = cython.declare(cython.int, 8)
 #: Number of times after which the store is hurried (see `LazyAutomaton.hurry`).
 HURRY = cython.declare(cython.int, 4)
 
@@ -287,7 +287,7 @@ class Matcher:
             LimitError: ``error``, if the store is not full, or if growing does not help.
         """
         engine: MaskEngine = self._engine
-        if self._is_probe or tries >= MAX_ROOMS or not engine._program.is_full:
+        if self._is_probe or tries >= MAX_GROWTHS or not engine._program.is_full:
             raise error
         if tries or engine._program.is_hurried or not self._move():
             with engine._lock:

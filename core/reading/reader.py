@@ -24,7 +24,7 @@ _PIECE = 64
 MAX_WAYS = 64
 
 #: Maximum number of times that the store grows for one text.
-_MAX_ROOMS = 4
+_MAX_GROWTHS = 4
 
 #: A mark that was passed, after its place in the text (index of a byte).
 Passed = tuple[int, ReadingMark]
@@ -128,7 +128,7 @@ class Reader:
     def _with_room(self, read: Callable[[], int]) -> int:
         """Return the number of bytes that a function reads; the store grows as the text needs, within bounds."""
         with self._program.lock:
-            for _ in range(_MAX_ROOMS):
+            for _ in range(_MAX_GROWTHS):
                 try:
                     return read()
                 except LimitError:

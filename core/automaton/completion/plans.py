@@ -64,7 +64,9 @@ class Plans:
         for begin, rest in sorted(threads, key=lambda each: each[0].length + self.texts.least_length(each[1])):
             if not begin.length:  # a resolved dependent node: its continuation has threads of its own
                 continue
-            tail = self.texts.shortest(rest, NEVER if best is None else best[0] + 1 - begin.length)
+            # Not longer than the best one: of equal length, it may be preferred.
+            limit = NEVER if best is None else best[0] + 1 - begin.length
+            tail = self.texts.shortest(rest, limit)
             if tail is not None:
                 weight = begin.length + tail.length, preference(begin.data)
                 if best is None or weight < best[:2]:
@@ -101,14 +103,15 @@ class Plans:
         If the text may forbid a shortest one, the completion may belong to any thread, so ``most`` threads are
         returned.
         """
-        ranked = sorted(
-            (not begin.length, begin.length + self.texts.least_length(rest), atom, rest)
-            for atom, rest in self._store.automaton.threads(state)
-            for begin in (self._begin(atom),)
-        )
-        best: int | None = None
+        ranked: list[tuple[bool, int, int, int]] = []
+        for atom, rest in self._store.automaton.threads(state):
+            begin = self._begin(atom).length
+            # Those at a resolved dependent node (without a text of their own) come last.
+            ranked.append((begin == 0, begin + self.texts.least_length(rest), atom, rest))
+        ranked.sort()
+        best: int | None = None  # the length of a shortest completion
         is_certain = True
-        kept: list[tuple[int, tuple[int, int]]] = []
+        kept: list[tuple[int, tuple[int, int]]] = []  # each with its length, or a lower bound of it
         for is_over, least, atom, rest in ranked:
             if best is None or (not is_over and least <= best):
                 tail = self.texts.shortest(rest)

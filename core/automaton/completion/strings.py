@@ -37,8 +37,9 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
     People read the completion of an answer whose budget is used up: a full stop suggests less than a digit, and both
     are better than a control character.
     """
+    # White space counts once, control characters and non-ASCII bytes twice.
     strange = len(text.translate(None, _READABLE)) + len(text.translate(None, _SPACED))
-    return len(text), strange, text.replace(b".", b"\0")
+    return len(text), strange, text.replace(b".", b"\0")  # a full stop before all others
 
 
 #: For a term: the spelling of the first character of its shortest string, and the derivative by that character.
@@ -86,20 +87,22 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
     """Add to ``firsts`` the first characters of the shortest spelling and of its suffixes; return False if the search
     visits more than ``most`` states.
 
-    A* over derivatives (Hart, Nilsson, Raphael 1968) with `fewest_chars` as the estimate.
-
-    Of steps with equal bounds the newest is taken first, so that the search goes deep.
+    A* over derivatives (Hart, Nilsson, Raphael 1968) with `fewest_chars` as the estimate. Where the rest is regular, or
+    known, it is one step to `_OVER`.
     """
-    spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # by code points, with rank
+    spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # by code points, with `preference`
     steps: list[_Step] = [(term, -1, b"", 0, 0)]
     nearest = {term: (0, 0)}  # for each state reached, the least length and strangeness of a spelling to it
-    heap = [(0, 0, 0)]  # lower bounds of the whole length and strangeness, and the negative index of the step
+    # Lower bounds of the whole length and strangeness, and the index of the step; it is negative, so that of steps with
+    # equal bounds the newest is taken first, and the search goes deep.
+    heap = [(0, 0, 0)]
     visited = 0
     while heap:
-        bound, _, index = heappop(heap)
-        state, before, char, length, strange = steps[-index]
+        bound, _, negative = heappop(heap)
+        index = -negative
+        state, before, char, length, strange = steps[index]
         if state == _OVER or terms.known(state) & NULLABLE:
-            while before >= 0:
+            while before >= 0:  # back along the steps
                 after = state
                 letter = char
                 state, before, char, _, _ = steps[before]
@@ -115,10 +118,10 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
         if terms.known(state) & REGULAR or state in firsts:
             size, odd, _ = preference(shortest(terms, state, spell, firsts))
             heappush(heap, (length + size, strange + odd, -len(steps)))
-            steps.append((_OVER, -index, b"", 0, 0))
+            steps.append((_OVER, index, b"", 0, 0))
             continue
         starts, targets = terms.segments(state)
-        best: dict[int, tuple[tuple[int, int, bytes], bytes]] = {}
+        best: dict[int, tuple[tuple[int, int, bytes], bytes]] = {}  # by target: the best character that leads there
         for start, stop, target in zip(starts, (*starts[1:], END), targets, strict=True):
             if terms.known(target) & DEAD or SURROGATES <= start < stop <= SURROGATES_END:
                 continue  # complements have surrogates, strings have none
@@ -135,19 +138,19 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
                 nearest[target] = reached
                 whole = max(bound, reached[0] + fewest_chars(terms, target))
                 heappush(heap, (whole, reached[1], -len(steps)))
-                steps.append((target, -index, char, *reached))
+                steps.append((target, index, char, *reached))
     raise InternalError("a language without a string has to be completed", hint=REPORT)
 
 
 def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> None:
-    """Add to ``firsts`` the characters of the string that showed the language to be non-empty, without its cycles, each
-    at the term before it."""
-    path: list[tuple[int, bytes]] = []
-    at: dict[int, int] = {}
+    """Add to ``firsts`` the characters of the string that showed the language to be non-empty (`some_string`), each at
+    the term before it. Where the string comes back to a term, what is between is left out."""
+    path: list[tuple[int, bytes]] = []  # pairs of a term and the spelling of the next character
+    place: dict[int, int] = {}  # by term: its index in `path`
     for char in some_string(terms, term):
         if terms.known(term) & (NULLABLE | REGULAR) or term in firsts:
             break
-        del path[at.setdefault(term, len(path)) :]  # remove cycles
+        del path[place.setdefault(term, len(path)) :]
         path.append((term, spell(ord(char), ord(char))))
         term = terms.derivative(term, ord(char))
     for state, spelled in reversed(path):
@@ -197,9 +200,8 @@ def _as_utf_32(low: int, high: int) -> bytes:
 
 
 def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-    """Return `shortest` for a term without intersection and complement, by its shape: that of a concatenation from
-    those of its parts, that of a union from those of the alternatives that are not surely longer (deferred ones last,
-    since they have to be made)."""
+    """Return `shortest` for a term without intersection and complement, by its shape: the concatenation of those of the
+    parts; of a union, the best of those of the alternatives, without the ones that are surely longer."""
     result = b""
     kind, args = terms.shape(term)
     while kind == SEQ:
@@ -220,8 +222,10 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
     else:
         options = []
         for least, part in sorted([(fewest_chars(terms, part), part) for part in args]):
-            room = min(map(len, options)) - least if options else 1
-            if room > 0 or (room == 0 and not _is_deferred(terms, part)):
+            # A character has at least one byte. A part that can be only as short as the best one is asked, too, since
+            # it may be more readable; but no deferred term is made for that.
+            gain = min(map(len, options)) - least if options else 1
+            if gain > 0 or (gain == 0 and not _is_deferred(terms, part)):
                 options.append(_by_shape(terms, part, spell))
     return result + min(options, key=preference)
 

@@ -55,19 +55,22 @@ class Rope(NamedTuple):
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
         """Return the concatenation of two texts; adjacent short pieces are joined."""
-        if not other[0] and other[5]:
+        length, data, _, _, _, is_certain = self  # faster than attributes: there may be thousands of texts
+        other_length, other_data, other_left, other_right, _, other_is_certain = other
+        if not other_length and other_is_certain:
             return self
-        if not self[0] and self[5]:
+        if not length and is_certain:
             return other
+        are_certain = is_certain and other_is_certain
+        left: Rope = self
         right: Rope | None = other
-        left = self
-        near = other if other[1] else other[2]
-        if near is not None and self[1] and near[1] and self[0] + near[0] <= LONGEST_PIECE:
-            left, right = Rope(self[0] + near[0], self[1] + near[1]), other[3]
+        near = other if other_data else other_left  # the piece next to this one
+        if near is not None and data and near.data and length + near.length <= LONGEST_PIECE:
+            left, right = Rope(length + near.length, data + near.data), other_right
             if right is None:
-                return left if self[5] and other[5] else left._replace(is_certain=False)
-        parts = self[0] + other[0], b"", left, right, "", self[5] and other[5]
-        return tuple.__new__(Rope, parts)  # faster than `Rope(*parts)`: there may be thousands
+                return left if are_certain else left._replace(is_certain=False)
+        parts = length + other_length, b"", left, right, "", are_certain
+        return tuple.__new__(Rope, parts)  # faster than `Rope(*parts)`
 
     def pieces(self) -> Iterator[bytes | str]:
         """Yield the pieces of the text in order: bytes, and the names of control tokens."""
@@ -163,11 +166,11 @@ class ShortestTexts:
         self.visited = 0
 
     def shortest(self, node: int, limit: int = NEVER) -> Rope | None:
-        """Return the shortest text of a node; None if it has none, or if none is shorter than ``limit``. The right
-        spine of nested sequences (say, many closing brackets) is followed without recursion."""
+        """Return the shortest text of a node; None if it has none, or if none is shorter than ``limit``. Sequences
+        inside sequences, such as many closing brackets, are followed without recursion."""
         nodes, known = self.nodes, self._known
-        spine: list[tuple[int, int]] = []  # sequences and their first parts (say, many closing brackets)
-        left = limit
+        spine: list[tuple[int, int]] = []  # sequences, from the outermost on, each with its first part
+        left = limit  # for the last part
         while node not in known and nodes.kind(node) == SEQ:
             whole = node
             first, node = nodes.args(node)
@@ -177,7 +180,7 @@ class ShortestTexts:
         result = self._search(node, left) if self.least_length(node) < left else None
         if limit < NEVER and (result is None or result.length >= left):
             return None
-        run: list[bytes] = []  # from last to first
+        run: list[bytes] = []  # texts that are not yet in `result`, from last to first
         for whole, first in reversed(spine):
             text = known.get(first)
             if text is None:
@@ -218,7 +221,7 @@ class ShortestTexts:
         if root in self._known:
             return self._known[root]
         nodes, known = self.nodes, self._known
-        if limit < NEVER:  # rounded up to a power of 4, so that a limit of one more byte does not repeat the search
+        if limit < NEVER:  # rounded up to a power of 4: a limit of one more byte does not repeat the search
             limit = 1 << ((limit - 1).bit_length() + 1 & ~1)
         most = FEW_SEARCHED if nodes.is_scarce or self._gave_up else MAX_SEARCHED
         numbers = count()  # tie-breakers
@@ -226,15 +229,19 @@ class ShortestTexts:
         users: dict[int, list[tuple[int, bytes]]] = {}  # the nodes that have a node as a part, with the bytes before it
         texts: dict[int, Rope] = {}  # the shortest so far
         final: dict[int, Rope] = {}
-        # Entries: bound, rank, tie-breaker, node, its text (None: visit the node), length around it, user.
+        # Entries: a lower bound of the length of the root's text; 0 if a text becomes final, 1 if a node is visited; a
+        # tie-breaker; the node; its text, or None; and of a visit the length around the node, and the node that has it
+        # as a part.
         heap: list[tuple[int, int, int, int, Rope | None, int, int]] = [(0, 1, 0, root, None, 0, -1)]
         is_cut = False  # a candidate was dropped because of the limit
 
         def offer(node: int, text: Rope, *, again: bool = False) -> None:
+            """Keep a text of a node if it is the shortest so far; it becomes final when it leaves the heap. ``again``:
+            it is kept already, and the text around the node is shorter than before."""
             nonlocal is_cut
             if again or node not in texts or text.length < texts[node].length:
                 texts[node] = text
-                bound = text.length + (-NEVER if is_hasty else around[node])
+                bound = text.length + (-NEVER if is_hasty else around[node])  # hasty: before all visits
                 is_cut = is_cut or bound >= limit
                 if bound < limit:
                     heappush(heap, (bound, 0, next(numbers), node, text, 0, -1))
@@ -251,6 +258,7 @@ class ShortestTexts:
                 continue
             if outside >= around.get(node, NEVER) or user in final:
                 continue
+            # A visit: the node is new, or the text around it is shorter than before.
             is_new = node not in around
             around[node] = outside
             if is_new and len(around) > most and not is_hasty:
@@ -274,7 +282,7 @@ class ShortestTexts:
             all_parts = sum(lengths) if kind == SEQ else 0
             copies = nodes.args(node)[1] if kind == REPEAT else 1
             due = list(zip(parts, lengths, strict=True))
-            for (part, before), length in reversed(due) if is_hasty else due:
+            for (part, before), length in reversed(due) if is_hasty else due:  # hasty: the last one pushed comes first
                 if is_new:
                     users.setdefault(part, []).append((node, before))
                 if part in final:
@@ -299,8 +307,15 @@ class ShortestTexts:
     def _combine(
         self, node: int, before: bytes, text: Rope, final: dict[int, Rope], offer: Callable[[int, Rope], None]
     ) -> None:
-        """Offer a text of a node after ``text``, that of one of its parts, became final: a SEQ only when both parts
-        are; else ``text`` repeated, or after the literal ``before`` (of WORDS)."""
+        """Offer a text of a node, since that of one of its parts became final.
+
+        Args:
+            node: the node: a SEQ has a text when both parts have one, a REPEAT repeats it, all others have it alone.
+            before: the bytes before the part (see `Part`).
+            text: the text of the part.
+            final: the texts that are final.
+            offer: keeps a text of a node.
+        """
         kind = self.nodes.kind(node)
         if kind == SEQ:
             first, rest = self.nodes.args(node)
