@@ -45,8 +45,8 @@ from .syntax import (
     WordBoundary,
     boundary,
     fold,
-    is_everywhere,
     looks_beyond,
+    matches_empty_anywhere,
 )
 
 #: Maximum number of parts of a pattern, each counted once for each repetition.
@@ -196,21 +196,24 @@ class _AssertionCompiler:
         return frozenset(numbers)
 
     def behind(self, node: Regex) -> _Rest:
-        r"""Return the texts after a position at which a look-behind holds: ``^``, ``(?<=...)``, the word character
-        before ``\b``, or the body of ``(?<!...)``."""
+        r"""Return what may follow a position at which a look-behind holds; a negated one is read without the negation.
+
+        Args:
+            node: ``^``, a look-behind, or ``\b`` (which looks for a word character behind).
+        """
         if id(node) not in self.looks:
             if isinstance(node, Start):
-                behind_ = self._number(self.terms.EPSILON)
+                found = self._number(self.terms.EPSILON)
             else:
-                behind_ = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
-            self.looks[id(node)] = behind_, node
+                found = self._behind(node.item if isinstance(node, Look) else Chars(WORD))
+            self.looks[id(node)] = found, node
         return self.looks[id(node)][0]
 
     def _behind(self, body: Regex) -> _Rest:
         """Return the texts after a position at which a match of a tree ends: those after which the derivative of the
         tree, anchored nowhere, has the empty string. For ``a``, for example, all texts after an a, and none after other
         characters."""
-        if is_everywhere(body):
+        if matches_empty_anywhere(body):
             return self.closed(self.terms.ALL)
         if body.longest == 0:
             return self.guard(body)
@@ -234,8 +237,8 @@ class _AssertionCompiler:
         )
 
     def _row(self, past: Past) -> list[tuple[int, Past]]:
-        """Return the transitions of a past by one character: pairs of the first code point of a segment and the past
-        after it."""
+        """Return the transitions of a past by one character: pairs of the first code point of a segment (of characters
+        that lead to the same past) and the past after it."""
         row = self.rows.get(past)
         if row is None:
             segments = [self.terms.segments(state) for _, state in past]
@@ -267,7 +270,7 @@ class _AssertionCompiler:
 
     def _texts_between(self, pasts: Sequence[Past], ends: Iterable[Past]) -> int:
         """Return the texts that lead from the first past to one of ``ends``; ``pasts`` are all that it can reach."""
-        numbers = {past: -1 - i for i, past in enumerate(pasts)}  # negative: no terms
+        numbers = {past: -1 - i for i, past in enumerate(pasts)}  # the states: negative, so that they are no terms
         rows = {numbers[past]: [(start, numbers[to]) for start, to in self._row(past)] for past in pasts}
         return automaton(self.terms, rows, {numbers[past] for past in ends}, -1)
 
@@ -308,15 +311,15 @@ class _AssertionCompiler:
         return _Rest(lambda past: self.terms.not_(rest.at(past)), rest.behinds)
 
     def joined(self, join: Callable[[list[int]], int], parts: Sequence[_Rest]) -> _Rest:
-        """Return a combination of continuations."""
+        """Return the union or intersection (``join``) of continuations."""
         if len(parts) == 1:
             return parts[0]
         behinds: frozenset[int] = frozenset().union(*[part.behinds for part in parts])
         return _Rest(lambda past: join([part.at(past) for part in parts]), behinds)
 
     def enter(self, node: Regex, rest: _Rest) -> _Rest:
-        """Return the strings of a tree, followed by the rest, in which its assertions hold. Pure trees are concatenated
-        as they are; an assertion is intersected with the rest."""
+        """Return a tree before a rest: the strings of both, one after the other, in which the assertions of the tree
+        hold."""
         self._count()
         if node.is_pure and not rest.behinds:
             return self.closed(self.terms.seq(self.term(node), rest.at(())))
@@ -343,16 +346,18 @@ class _AssertionCompiler:
         rests = [rest]
         for item in reversed(items):
             rests.append(self.enter(item, rests[-1]))
-            if len(rests) % _FEW_ITEMS == 0:  # asked now, so that no question must be handed on through all of them
+            if len(rests) % _FEW_ITEMS == 0:  # computed now, so that later calls end here: the recursion stays shallow
                 start = tuple([(i, start) for i, start in enumerate(self.behinds) if i in rests[-1].behinds])
                 for past in self._reachable(start) or ():
                     rests[-1].at(past)
         return rests
 
     def consume(self, node: Regex, rest: _Rest) -> _Rest:
-        """Return the strings of a tree with at least one character, followed by the rest. In a sequence any item may be
-        the first with a character: the items before it match the empty string, so that their guards hold. Of ``^a*b``,
-        for example, a* may be, or b; ^ holds in either case."""
+        """Return `enter` of the strings of a tree that have at least one character.
+
+        In a sequence, any item may be the first with a character, if the items before it match the empty string (their
+        guards hold). In ``^a*b``, for example, it is a* or b.
+        """
         self._count()
         terms = self.terms
         if node.is_pure and not rest.behinds:
@@ -366,8 +371,8 @@ class _AssertionCompiler:
         if not isinstance(node, Seq):
             return self.closed(terms.EMPTY)
         rests = self._rests(node.items[1:], rest)
-        parts: list[_Rest] = []
-        guards: list[_Rest] = []
+        parts: list[_Rest] = []  # by the first item with a character
+        guards: list[_Rest] = []  # of the items before it
         for item in node.items:
             parts.append(self.joined(self.both, [*guards, self.consume(item, rests.pop())]))
             if item.is_pure:
@@ -406,9 +411,10 @@ class _AssertionCompiler:
             raise TypeError(f"no part of a pattern: {node}")
         if not node.ahead:
             guard = self.behind(node)
-        elif is_everywhere(node.item):
+        elif matches_empty_anywhere(node.item):
             guard = self.closed(self.terms.ALL)
         else:
+            # No loop around is a part of this language (it may be negated): its own loops are solved at once.
             depth, self.depth = self.depth, 0
             guard = self.enter(node.item, self.closed(self.terms.ALL))
             self.depth = depth
@@ -452,7 +458,7 @@ class _AssertionCompiler:
         by_past = {target: rest.at(target) for target in pasts}
         if len(set(by_past.values())) == 1:
             return [(terms.ALL, by_past[pasts[0]])]
-        is_plain = True  # continuations depend on nothing but the answers
+        is_plain = True  # continuations depend on nothing but which look-behinds hold
         by_answers: dict[tuple[bool, ...], int] = {}
         for target, follows in by_past.items():
             holds = tuple([terms.nullable(state) for _, state in target])
@@ -479,77 +485,101 @@ class _AssertionCompiler:
         return self.loops[key][0]
 
     def _loop(self, node: Repeat, rest: _Rest) -> _Loop:
-        """Make `loop` of a node and a rest. Continuations are computed by level, the number of rounds left: some rounds
-        are required (they may match the empty string where the guard holds), the others are optional. Levels of a long
-        repetition are variables of equations, so that each is made once."""
+        """Make `loop` of a node and a rest."""
         terms, item, least = self.terms, node.item, node.min
         if item.longest == 0:  # all rounds are at the same position, with the same meaning
             return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))
         follows = None if rest.behinds else rest.at(())
-        is_endless = node.max is None and follows != self.terms.ALL
-        optional = 0 if node.max is None else node.max - least
-        if follows == self.terms.ALL:  # one more round is as good as many
+        if follows == terms.ALL:  # one more round is as good as many
             optional = int(node.max != least)
-        top = optional + least
-        if (
-            top > _FEW_COPIES and follows == terms.EPSILON and item.shortest == item.longest
-        ):  # the length says the count
+        else:
+            optional = 0 if node.max is None else node.max - least
+        if optional + least > _FEW_COPIES and follows == terms.EPSILON and item.shortest == item.longest:
+            # All rounds have the same length, so the length says how many there are.
             loop = self.loop(Repeat(item, 0, None), rest)
             one = terms.repeat(terms.ANY, item.shortest, item.longest)
             length = self.closed(terms.repeat(one, least, node.max))
             return _Loop(self.joined(self.both, [loop.whole, length]), self.joined(self.both, [loop.positive, length]))
-        number = next(self.numbers)
-        depth = self.depth
-        is_long = is_endless or top > _FEW_COPIES
-        behinds = rest.behinds | self.behinds_in(item)
-        guard = self.guard(item)
-        rounds: dict[int, _Rest] = {}
-        levels: list[_Rest] = []  # by the number of rounds left (of an endless repetition, those still required)
+        return _Rounds(self, node, rest, optional, is_endless=node.max is None and follows != terms.ALL).loop()
 
-        def one_more(left: int, past: Past) -> int:
-            """Return one round with a character, and what may follow when ``left`` rounds were left before it."""
 
-            def body() -> int:
-                if left not in rounds:
-                    self.depth, before = depth + is_long, self.depth
-                    rounds[left] = self.consume(item, levels[max(left - 1, 0)])
-                    self.depth = before
-                return rounds[left].at(past)
+class _Rounds:
+    """The continuations inside one repetition, by *level*: the number of rounds that are left.
 
-            past = tuple([state for state in past if state[0] in behinds])
-            return self.equations.variable((number, left, past), body) if is_long else body()
+    At the levels up to ``optional``, all rounds left are optional, and have a character. Above, some are required: such
+    a round may match the empty string where the guard of the item holds. An endless repetition counts the required
+    rounds only: at its level 0, any number of optional ones is left.
 
-        def some_more(left: int) -> Callable[[Past], int]:
-            """Return the continuation where ``left`` rounds are left, all optional: the rest, or one more round."""
-            return lambda past: self.either([rest.at(past), one_more(left, past)])
+    The levels of a long repetition are variables of equations, so that each is made once; the outermost one solves
+    them.
+    """
 
-        def all_more(left: int, past: Past, end: int) -> int:
-            """Return the continuation where some of ``left`` rounds are required: one with a character. Where a round
-            may be empty, also one of the later ones, or ``end``: all required rounds are empty here."""
-            empty = guard.at(past)
-            ends = [one_more(left, past)]
-            if empty != terms.EMPTY:
-                others = [one_more(i, past) for i in range(optional + 1, left)]
-                ends.append(self.both([empty, self.either([*others, end])]))
-            return self.either(ends)
+    def __init__(
+        self, compiler: _AssertionCompiler, node: Repeat, rest: _Rest, optional: int, *, is_endless: bool
+    ) -> None:
+        self.compiler = compiler
+        self.number = next(compiler.numbers)
+        self.depth = compiler.depth
+        self.item = node.item
+        self.rest = rest
+        self.optional = optional
+        self.is_endless = is_endless
+        self.is_required = node.min > 0
+        self.top = optional + node.min
+        self.is_long = is_endless or self.top > _FEW_COPIES
+        self.behinds = rest.behinds | compiler.behinds_in(self.item)
+        self.guard = compiler.guard(self.item)
+        self.rounds: dict[int, _Rest] = {}  # by the level before it: a round with a character, and what follows
+        self.levels: list[_Rest] = [_Rest(self._some_more(0) if is_endless else rest.at, self.behinds)]
+        self.levels += [_Rest(self._some_more(left), self.behinds) for left in range(1, optional + 1)]
+        self.levels += [_Rest(self._must_go(left), self.behinds) for left in range(optional + 1, self.top + 1)]
 
-        def must_go(left: int) -> Callable[[Past], int]:
-            """Return the continuation where some of ``left`` rounds are required."""
-            return lambda past: all_more(left, past, levels[optional].at(past))
-
-        levels.append(_Rest(some_more(0) if is_endless else rest.at, behinds))
-        levels += [_Rest(some_more(left), behinds) for left in range(1, optional + 1)]
-        levels += [_Rest(must_go(left), behinds) for left in range(optional + 1, top + 1)]
-
-        def positive(past: Past) -> int:
-            end = one_more(optional, past) if optional or is_endless else terms.EMPTY
-            return all_more(top, past, end) if least else end
-
-        loop = _Loop(levels[-1], _Rest(positive, behinds))
-        if is_long and not depth:
-            whole, more = loop
-            loop = _Loop(
-                _Rest(lambda past: self.equations.solve(whole.at(past)), behinds),
-                _Rest(lambda past: self.equations.solve(more.at(past)), behinds),
+    def loop(self) -> _Loop:
+        """Return the repetition before its rest."""
+        whole, positive = self.levels[-1].at, self._positive
+        if self.is_long and not self.depth:
+            solve = self.compiler.equations.solve
+            return _Loop(
+                _Rest(lambda past: solve(whole(past)), self.behinds),
+                _Rest(lambda past: solve(positive(past)), self.behinds),
             )
-        return loop
+        return _Loop(self.levels[-1], _Rest(positive, self.behinds))
+
+    def _one_more(self, left: int, past: Past) -> int:
+        """Return one round with a character, and what may follow, at a level above 0 (or level 0 of an endless
+        repetition, where the round leads to the same level)."""
+
+        def made() -> int:
+            if left not in self.rounds:
+                compiler = self.compiler
+                before, compiler.depth = compiler.depth, self.depth + self.is_long
+                self.rounds[left] = compiler.consume(self.item, self.levels[max(left - 1, 0)])
+                compiler.depth = before
+            return self.rounds[left].at(past)
+
+        past = tuple([state for state in past if state[0] in self.behinds])
+        return self.compiler.equations.variable((self.number, left, past), made) if self.is_long else made()
+
+    def _some_more(self, left: int) -> Callable[[Past], int]:
+        """Return the continuation at a level of optional rounds: the rest, or one more round."""
+        return lambda past: self.compiler.either([self.rest.at(past), self._one_more(left, past)])
+
+    def _must_go(self, left: int) -> Callable[[Past], int]:
+        """Return the continuation at a level where some rounds are required."""
+        return lambda past: self._required(left, past, self.levels[self.optional].at(past))
+
+    def _required(self, left: int, past: Past, end: int) -> int:
+        """Return the continuation at a level where some rounds are required: the next one has a character; or it is
+        empty, and a later one is the first with a character; or all are empty, and ``end`` follows."""
+        empty = self.guard.at(past)
+        ways = [self._one_more(left, past)]
+        if empty != self.compiler.terms.EMPTY:
+            later = [self._one_more(level, past) for level in range(self.optional + 1, left)]
+            ways.append(self.compiler.both([empty, self.compiler.either([*later, end])]))
+        return self.compiler.either(ways)
+
+    def _positive(self, past: Past) -> int:
+        """Return the strings in which the repetition is not empty, each with its continuation."""
+        has_optional = self.optional or self.is_endless
+        end = self._one_more(self.optional, past) if has_optional else self.compiler.terms.EMPTY
+        return self._required(self.top, past, end) if self.is_required else end

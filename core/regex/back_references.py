@@ -81,7 +81,13 @@ def _expanded(tree: Regex, bound: Bound, outside: Set[int], most: int) -> Regex 
 def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: int) -> Regex | None:
     """Return a part of a pattern without the references to a group: an alternative for each word of the group, with the
     word in place of the group and its references; None: see `expanded`. If there are too many words, ``exact`` gives
-    up, ``inner`` uses some of them, and ``outer`` lets the references match any word."""
+    up, ``inner`` uses some of them, and ``outer`` lets the references match any word.
+
+    Args:
+        tree: the part.
+        number: the number of the group.
+        bound, outside, most: see `_expanded`.
+    """
     path = _path(tree, number)
     if path is None:
         return None
@@ -92,13 +98,18 @@ def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: in
         bound = _OPPOSITE[bound]
     node = path[-1][0].items[path[-1][1]] if path else tree
     group = _group(node, number)
-    if group is None or {*_numbers(group, Capture), *_numbers(group, BackReference)} & {*_numbers(tree, BackReference)}:
+    if group is None:
+        return None
+    inside = {*_numbers(group, Capture), *_numbers(group, BackReference)}
+    if not inside.isdisjoint(_numbers(tree, BackReference)):  # it refers to a group, or has one that is referred to
         return None
     group = _without_captures(group)
-    options = _options(node, number, group, bound, min(MAX_WORDS, most // _size(node))) if group.is_pure else None
+    if not group.is_pure:  # its words depend on the text around it
+        return None
+    options = _options(node, number, group, bound, min(MAX_WORDS, most // _size(node)))
     if options is None:
         return None
-    whole, part = _counts(tree), _counts(node)
+    whole, part = _counts(tree), _counts(node)  # of references, by group
     referred_outside = {*outside, *(each for each, count in whole.items() if count > part[each])}
     written: list[Regex] = []
     for option in options:
@@ -153,7 +164,7 @@ def _options(node: Regex, number: int, group: Regex, bound: Bound, most: int) ->
     if are_all or bound == "inner":
         literals = [in_a_row([Chars(CharSet.of(character)) for character in word]) for word in words[:most]]
         options += [_replaced(node, number, each, each, each) for each in literals]
-    if not are_all:
+    if not are_all:  # a reference matches nothing (inner), or all that the group may match (outer)
         use, denied = (_NOTHING, group) if bound == "inner" else (group, _NOTHING)
         options.append(_replaced(node, number, group, use, denied))
     return options
@@ -281,11 +292,11 @@ def _in_a_row(items: Sequence[Regex], length: int, known: dict[tuple[int, int], 
 
 
 def _repeated(node: Repeat, length: int, known: dict[tuple[int, int], list[str]]) -> Iterator[str]:
-    """Yield the words of one length of a repetition."""
-    least = 0 if node.item.is_nullable else node.min
+    """Yield the words of one length of a repetition, from the numbers of copies that are not empty."""
+    least = 0 if node.item.is_nullable else node.min  # all other copies are empty
     if length == 0 and least == 0:
         yield ""
-    words = {0: [""]}  # by length: the words of so many copies that are not empty
+    words = {0: [""]}  # by length: the words of ``count`` copies
     for count in range(1, length + 1 if node.max is None else min(node.max, length) + 1):
         words = _continued(words, node.item, 1, length, known)
         if count >= least:
@@ -295,8 +306,15 @@ def _repeated(node: Repeat, length: int, known: dict[tuple[int, int], list[str]]
 def _continued(
     words: Mapping[int, Sequence[str]], item: Regex, least: int, most: int, known: dict[tuple[int, int], list[str]]
 ) -> dict[int, list[str]]:
-    """Return words by length, each followed by a word of an item of at least ``least`` characters, up to ``most``
-    characters in all: of each length at most one more than `MAX_WORDS`."""
+    """Return words, each followed by a word of an item; of each length at most one more than `MAX_WORDS`.
+
+    Args:
+        words: the words before it, by length.
+        item: the item.
+        least: minimum length of its word.
+        most: maximum length in all.
+        known: see `_of_length`.
+    """
     longer: dict[int, dict[str, None]] = {}
     for begun, beginnings in words.items():
         for more in range(least, most - begun + 1):

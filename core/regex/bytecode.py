@@ -39,12 +39,12 @@ def assemble(terms: Terms, term: int) -> bytes:
     for node, (kind, _args) in shapes.items():
         if kind == DEFERRED:
             numbers[node] = len(numbers)
-            written.extend((DEFERRED, 1, 0))
+            written.extend((DEFERRED, 1, 0))  # the 0 becomes the number of its body, below
     for number, body in enumerate(bodies):
         _write(shapes, body, numbers, written)
         written[3 * number + 2] = numbers[body]
     _write(shapes, term, numbers, written)
-    if numbers[term] != len(numbers) - 1:
+    if numbers[term] != len(numbers) - 1:  # the last instruction makes the language: a union of this term alone
         written.extend((ALT, 1, numbers[term]))
     return written.tobytes()
 

@@ -265,22 +265,29 @@ def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
 
 
 def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
-    """Return for each state of ``rows`` the one that stands for all with the same language (Moore's partition
-    refinement). ``is_end``: for each state, if strings end there."""
+    """Return for each state of ``rows`` the one that stands for all with the same language.
+
+    Moore's partition refinement: states are divided into groups until the states of each group have equal rows, with
+    groups in place of targets. Only states whose targets changed their group are looked at again.
+
+    Args:
+        rows: the transitions.
+        is_end: for each state, if strings end there.
+    """
     before = _before(rows)
-    group = {state: -1 - end for state, end in is_end.items()}  # negative: no target is called so
+    group = {state: -1 - end for state, end in is_end.items()}  # negative, unlike targets without a row (terms)
     members: dict[int, set[int]] = {-1: set(), -2: set()}
     for state, number in group.items():
         members[number].add(state)
-    signatures: dict[int, tuple[tuple[int, int], ...]] = {}
+    signatures: dict[int, tuple[tuple[int, int], ...]] = {}  # by state: its row, with groups in place of targets
     changed = set(rows)
     while changed:
         for state in changed:
             row: Row = []
             for start, target in rows[state]:
-                of = group.get(target, target)
-                if not row or row[-1][1] != of:
-                    row.append((start, of))
+                leads_to = group.get(target, target)
+                if not row or row[-1][1] != leads_to:
+                    row.append((start, leads_to))
             signatures[state] = tuple(row)
         groups = {group[state] for state in changed}
         changed = set()
@@ -288,12 +295,12 @@ def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
             parts: dict[tuple[tuple[int, int], ...], set[int]] = {}
             for state in members[number]:
                 parts.setdefault(signatures[state], set()).add(state)
-            for part in sorted(parts.values(), key=len)[:-1]:
+            for part in sorted(parts.values(), key=len)[:-1]:  # the largest part keeps the number
                 members[number] -= part
-                name = -1 - len(members)
-                members[name] = part
+                new = -1 - len(members)
+                members[new] = part
                 for state in part:
-                    group[state] = name
+                    group[state] = new
                     changed |= before.get(state, set())
     first: dict[int, int] = {}
     return {state: first.setdefault(group[state], state) for state in rows}

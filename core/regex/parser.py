@@ -343,28 +343,34 @@ class PatternParser:
     # -- repetition ------------------------------------------------------------------------------------------------
 
     def quantifier(self) -> None:
-        """Read a repetition and apply it to the last item."""
+        """Read a repetition and apply it to the last item: ``*``, ``+``, ``?``, ``{2}``, ``{2,}`` or ``{2,5}``."""
         start, text = self.offset, self.text
-        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
         end = start + 1
+        least: int
+        most: int | None
         if text[start] == "{":
             counts = self.counts.match(text, start)
             if counts is None:
-                self.no_count()
+                self.lone_brace()
                 return
             end = counts.end()
             least = self.count(counts[1])
-            most = least if counts[2] is None else self.count(counts[3]) if counts[3] else None
+            if counts[2] is None:  # no comma
+                most = least
+            else:
+                most = self.count(counts[3]) if counts[3] else None
             if most is not None and most < least:
                 self.fail("the counts of this repetition are out of order", f"write {{{most},{least}}}")
+        else:
+            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[text[start]]
         group = self.groups[-1]
         self.check_repeatable(group, end)
         self.offset = end + text.startswith("?", end)  # lazy: another match is found first, of the same strings
         group.least -= group.last
         self.add(Repeat(group.items.pop(), least, most), group.last * least, repeatable=False)
 
-    def no_count(self) -> None:
-        """Read a brace before no count: a character, if it does not look like one."""
+    def lone_brace(self) -> None:
+        """Read ``{`` that begins no count: a character, unless it looks like a count (``{,3}``, ``{ 2 }``)."""
         if _LOOKS_LIKE_QUANTIFIER.match(self.text, self.offset):
             self.fail(
                 "the count after { is not a valid one in ECMA-262",
@@ -374,7 +380,7 @@ class PatternParser:
         self.add(Chars(CharSet.of("{")), 1)
 
     def check_repeatable(self, group: Group, end: int) -> None:
-        """Refuse a repetition of nothing, and a possessive one; ``end`` is the offset after it."""
+        """Refuse a repetition of nothing (``^*``), and a possessive one (``a++``); ``end`` is the offset after it."""
         if not group.repeatable:
             self.fail("nothing to repeat", f"write \\{self.text[self.offset]} for the character itself")
         if self.text.startswith("+", end):
@@ -413,6 +419,7 @@ class PatternParser:
         start = self.offset
         self.refers = True
         found = _REFERENCE.match(self.text, start)
+        # Under the flag i, a reference also matches other spellings than that of the group.
         if self.captures and found is not None and "i" not in self.flags:
             number = self.names.get(found[2], 0) if found[1] is None else int(found[1])
             if 0 < number <= self.count_of_groups:
@@ -439,7 +446,7 @@ class PatternParser:
         self.offset += 2
         if letter in _CLASS_ESCAPES:
             charset = _CLASS_ESCAPES[letter]
-            return charset if letter.islower() else ~self.folded(~charset)
+            return charset if letter.islower() else ~self.folded(~charset)  # \W: none of \w, in either case
         if letter in _CONTROL_ESCAPES:
             return _CONTROL_ESCAPES[letter]
         if letter == "u":
@@ -455,7 +462,7 @@ class PatternParser:
         control = text[self.offset : self.offset + 1]
         if letter == "c" and control.isascii() and control.isalpha():
             self.offset += 1
-            return ord(control) % 32
+            return ord(control) % 32  # \cA or \ca is U+0001
         if letter == "0" and not (control.isascii() and control.isdigit()):
             return 0
         if letter == "k" or letter in _NUMBERS:

@@ -96,17 +96,18 @@ def _counts(least: int, most: int | None) -> str:
 
 
 @cache
-def _named() -> tuple[tuple[CharSet, str], ...]:
-    r"""Return sets with a short name, larger ones first: ``\w``, ``\d`` and ``\s`` of Rust and Python among them."""
+def _properties() -> tuple[tuple[CharSet, str], ...]:
+    r"""Return large sets, each with its text inside a class, such as ``\p{L}``. A set comes before its subsets. Among
+    them are ``\w``, ``\d`` and ``\s`` of Rust and Python."""
 
-    def of(names: str) -> CharSet:
+    def union_of(names: str) -> CharSet:
         charsets = [find_property(name) for name in names.split()]
         return CharSet.empty().union(*[charset for charset in charsets if charset is not None])
 
     return (
-        (of("Alphabetic M Nd Pc Join_Control"), _WORD),
-        (of("L N"), r"\p{L}\p{N}"),
-        *((of(name), rf"\p{{{name}}}") for name in ("L", "N", "Lu", "Ll", "Nd", "P", "White_Space")),
+        (union_of("Alphabetic M Nd Pc Join_Control"), _WORD),
+        (union_of("L N"), r"\p{L}\p{N}"),
+        *((union_of(name), rf"\p{{{name}}}") for name in ("L", "N", "Lu", "Ll", "Nd", "P", "White_Space")),
     )
 
 
@@ -127,26 +128,26 @@ def class_text(charset: CharSet) -> str:
     if charset == CharSet.full():
         return r"[\s\S]"
     positive, negative = _members(charset), _members(~charset)
+    # One property needs no brackets: \p{L}, and \P{L} for all others.
     if len(negative) < len(positive):
         return negative.replace("p", "P", 1) if _ONE_PROPERTY.fullmatch(negative) else f"[^{negative}]"
     return positive if _ONE_PROPERTY.fullmatch(positive) else f"[{positive}]"
 
 
 def _members(charset: CharSet) -> str:
-    """Return the text of a set inside the brackets of a class: names of large Unicode sets that it contains, then
-    ranges."""
+    """Return the text of a set inside the brackets of a class: properties whose characters it has, then ranges."""
     pieces: list[str] = []
     rest = charset
-    for named, text in _named():
-        if len(named.ranges) > 4 and named <= rest:
+    for large, text in _properties():
+        if len(large.ranges) > 4 and large <= rest:
             pieces.append(text)
-            rest = rest - named
-    inside = _META | {"-"}
+            rest = rest - large
+    escaped = _META | {"-"}
     for low, high in rest.ranges:
-        if high - low < 2:
-            pieces += [_character(code, inside) for code in range(low, high + 1)]
+        if high - low < 2:  # one or two characters: no hyphen
+            pieces += [_character(code, escaped) for code in range(low, high + 1)]
         else:
-            pieces.append(f"{_character(low, inside)}-{_character(high, inside)}")
+            pieces.append(f"{_character(low, escaped)}-{_character(high, escaped)}")
     return "".join(pieces)
 
 

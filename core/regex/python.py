@@ -99,7 +99,7 @@ class _PatternTranslator:
             return Repeat(self.sequence(inner, flags), least, None if str(most) == "MAXREPEAT" else int(most))
         if operation in ("ASSERT", "ASSERT_NOT"):
             direction, inner = value
-            return Look(direction > 0, operation == "ASSERT_NOT", self.sequence(inner, flags))
+            return Look(ahead=direction > 0, negated=operation == "ASSERT_NOT", item=self.sequence(inner, flags))
         if operation == "AT":
             return self.anchor(str(value), flags)
         if operation == "FAILURE":
@@ -118,11 +118,9 @@ class _PatternTranslator:
         if kind == "AT_BEGINNING_STRING":
             return Start()
         if kind == "AT_END":  # also before a line feed that ends the text
-            return (
-                line_anchor("$", _NEWLINE)
-                if multiline
-                else Alt((End(), Look(True, False, Seq((Chars(_NEWLINE), End())))))
-            )
+            if multiline:
+                return line_anchor("$", _NEWLINE)
+            return Alt((End(), Look(ahead=True, negated=False, item=Seq((Chars(_NEWLINE), End())))))
         if kind == "AT_END_STRING":
             return End()
         word = WORD if flags & re.ASCII else unicode_class("w")

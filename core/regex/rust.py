@@ -128,8 +128,8 @@ class _Parser(PatternParser):
 
     # -- repetition ------------------------------------------------------------------------------------------------
 
-    def no_count(self) -> None:
-        """Refuse a brace before no count."""
+    def lone_brace(self) -> None:
+        """Refuse ``{`` that begins no count."""
         self.fail("a count is malformed", r"write {n}, {n,} or {n,m}, or \{ for the character itself")
 
     def check_repeatable(self, group: Group, end: int) -> None:

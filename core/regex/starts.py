@@ -14,7 +14,7 @@ Starts = Sequence[tuple[str, Sequence[str], str]]
 
 
 def checked_starts(starts: Starts) -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Return beginnings as a key.
+    """Return beginnings as tuples, which are hashable, after a check.
 
     Raises:
         GrammarError: a word is no string.
@@ -23,7 +23,7 @@ def checked_starts(starts: Starts) -> tuple[tuple[str, tuple[str, ...], str], ..
     if not starts:
         return ()
     checked = tuple((before, checked_words(words), after) for before, words, after in starts)
-    free_text_without(Terms(), (), 0, checked)
+    free_text_without(Terms(), (), 0, checked)  # raises the errors of the expressions
     return checked
 
 

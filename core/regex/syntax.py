@@ -217,8 +217,8 @@ def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T]) -> _T:
 
 def boundary(word: CharSet, *, negated: bool) -> Regex:
     r"""Return ``\b`` (or ``\B``) for a set of word characters, as look-arounds."""
-    before, after = Look(False, False, Chars(word)), Look(True, False, Chars(word))
-    not_before, not_after = Look(False, True, Chars(word)), Look(True, True, Chars(word))
+    before, not_before = [Look(ahead=False, negated=is_not, item=Chars(word)) for is_not in (False, True)]
+    after, not_after = [Look(ahead=True, negated=is_not, item=Chars(word)) for is_not in (False, True)]
     if negated:
         return Alt((Seq((before, after)), Seq((not_before, not_after))))
     return Alt((Seq((before, not_after)), Seq((not_before, after))))
@@ -227,7 +227,7 @@ def boundary(word: CharSet, *, negated: bool) -> Regex:
 def line_anchor(character: str, terminators: CharSet) -> Regex:
     """Return ``^`` or ``$`` under the flag ``m``: an end of the text, or beside one of the line terminators."""
     ahead = character == "$"
-    return Alt((End() if ahead else Start(), Look(ahead, False, Chars(terminators))))
+    return Alt((End() if ahead else Start(), Look(ahead=ahead, negated=False, item=Chars(terminators))))
 
 
 def in_a_row(items: Sequence[Regex]) -> Regex:
@@ -235,11 +235,11 @@ def in_a_row(items: Sequence[Regex]) -> Regex:
     return EMPTY if not items else items[0] if len(items) == 1 else Seq(tuple(items))
 
 
-def is_everywhere(node: Regex) -> bool:
+def matches_empty_anywhere(node: Regex) -> bool:
     """Return True if a tree plainly matches the empty string, whatever is around it. False: it may or may not."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
-        """Return whether the node matches the empty text at a position where its parts do as ``parts`` says."""
+        """``parts``: for each part of the node, the result."""
         if isinstance(node, Seq):
             return all(parts)
         if isinstance(node, Alt):
