@@ -108,15 +108,16 @@ def _idn_characters() -> _IdnCharacters:
     that NFC could change."""
     from idna import idnadata
 
-    # A string is in NFC if it has no second character of a composition, and no two marks in a row.
+    # A string is in NFC if it has no second character of a composition, and no two marks in a row. The vowels and
+    # final consonants of Hangul are second characters without a decomposition in the tables.
     seconds = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
     for code in range(0x10000):
         parts = unicodedata.decomposition(chr(code)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
             seconds.add(int(parts[1], 16))
-    left, right, marks, right_marks = kinds = [set[int]() for _ in _IdnCharacters._fields]
-    for packed in idnadata.codepoint_classes["PVALID"]:
-        for code in range(max(packed >> 32, 0x80), min(packed & 0xFFFFFFFF, 0x10000)):
+    left, right, marks, right_marks = set[int](), set[int](), set[int](), set[int]()
+    for start_and_stop in idnadata.codepoint_classes["PVALID"]:  # each in 32 bits
+        for code in range(max(start_and_stop >> 32, 0x80), min(start_and_stop & 0xFFFFFFFF, 0x10000)):
             bidi, category = unicodedata.bidirectional(chr(code)), unicodedata.category(chr(code))
             if code in seconds or not unicodedata.is_normalized("NFC", chr(code)):
                 continue
@@ -129,6 +130,7 @@ def _idn_characters() -> _IdnCharacters:
                 left.add(code)
             elif bidi in ("R", "AL"):
                 right.add(code)
+    kinds = left, right, marks, right_marks
     return _IdnCharacters(*(CharSet([(code, code) for code in codes]) for codes in kinds))
 
 
@@ -147,11 +149,11 @@ def _idn_hostname(terms: Terms) -> int:
         inside = terms.seq(terms.chars(first | last | hyphen), mark)
         ending = terms.sequence([terms.repeat(inside, 0, None), terms.chars(last), mark])
         whole = terms.sequence([terms.chars(first), mark, terms.alt([terms.literal(""), ending])])
-        lengths = [
-            terms.repeat(terms.chars(CharSet([(0, bound)])), 1, most)
-            for most, bound in ((MAX_LABEL, 0xFFFF), (MAX_NEAR_LABEL, _NEAR - 1))
+        limited = [
+            terms.repeat(terms.chars(CharSet([(0, last_code)])), 1, most)
+            for most, last_code in ((MAX_LABEL, 0xFFFF), (MAX_NEAR_LABEL, _NEAR - 1))
         ]
-        return terms.and_([whole, terms.alt(lengths), terms.not_(reserved)])
+        return terms.and_([whole, terms.alt(limited), terms.not_(reserved)])
 
     def name(labels: int) -> int:
         return terms.seq(labels, terms.repeat(terms.seq(dot, labels), 0, MAX_IDN_LABELS - 1))
@@ -196,6 +198,7 @@ def _is_idn_hostname(text: str) -> bool:
         if re.search(_DOTS + "$", text) or len(idna.encode(text)) > 253:
             return False
         labels = [idna.ulabel(label) for label in re.split(_DOTS, text)]
+        # RFC 5893: one character from right to left, and every label must satisfy the Bidi rule.
         if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for label in labels for character in label):
             for label in labels:
                 idna.check_bidi(label, check_ltr=True)
@@ -234,14 +237,13 @@ def _pattern(terms: Terms) -> int:
     )
     opening, looking = regex_term(terms, r"\((?:\?:)?", whole=True), regex_term(terms, r"\(\?[=!]", whole=True)
 
-    def some(depth: int) -> Callable[[Terms], int]:
-        """Return a builder of the patterns that are not empty, with groups nested up to a depth."""
+    def nonempty(depth: int) -> Callable[[Terms], int]:
+        """Return a function that makes the term of all patterns but the empty one, with groups nested up to a depth."""
 
         def build(terms: Terms) -> int:
-            """Return the term of the patterns with groups nested at most ``depth`` deep."""
             atoms, assertions = [atom], [assertion]
             if depth:
-                inner = terms.deferred(("pattern of a group", depth - 1), some(depth - 1))
+                inner = terms.deferred(("pattern of a group", depth - 1), nonempty(depth - 1))
                 ending = terms.alt([terms.literal(")"), terms.seq(inner, terms.literal(")"))])
                 atoms.append(terms.seq(opening, ending))
                 assertions.append(terms.seq(looking, ending))
@@ -250,7 +252,7 @@ def _pattern(terms: Terms) -> int:
 
         return build
 
-    return terms.alt([terms.literal(""), some(MAX_GROUPS)(terms)])
+    return terms.alt([terms.literal(""), nonempty(MAX_GROUPS)(terms)])
 
 
 def _any_pattern(terms: Terms) -> int:

@@ -29,8 +29,10 @@ def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:
 
 
 def common_values(terms: Terms) -> Iterator[tuple[int, bool]]:
-    """Yield the terms of `FORMATS` and of ranges from `BOUNDS` on, as `common_languages` does; before the deferred one,
-    what of it does not depend on that."""
+    """Yield the terms of `FORMATS` and of the numbers from each of `BOUNDS` on, as `common_languages` does.
+
+    Before ``date-time``, which is deferred in part, comes its time of day: the states of that are made without it.
+    """
     yield from _numbers(terms, _RANGES)
     for name in FORMATS[:-1]:
         yield format_term(terms, name), True

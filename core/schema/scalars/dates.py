@@ -9,12 +9,28 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from typing import NamedTuple
 
 _DAY = datetime.timedelta(days=1)
 _KINDS = ("date", "datetime", "naive-datetime", "aware-datetime")
 
-#: By format: past or future, and the format without that.
-FORMATS = {f"python-{when}-{kind}": (when, f"python-{kind}") for when in ("past", "future") for kind in _KINDS}
+
+class DatedFormat(NamedTuple):
+    """A format of dates that are past or future.
+
+    Attributes:
+        when: ``"past"`` or ``"future"``.
+        any_date: the name of the format without that.
+    """
+
+    when: str
+    any_date: str
+
+
+#: By name: ``python-past-date`` is a ``python-date`` in the past.
+FORMATS = {
+    f"python-{when}-{kind}": DatedFormat(when, f"python-{kind}") for when in ("past", "future") for kind in _KINDS
+}
 
 
 def today() -> datetime.date:
@@ -24,14 +40,14 @@ def today() -> datetime.date:
 
 def bound(name: str, day: datetime.date, spare: int = 2) -> str:
     """Return a pattern for texts that begin with a date that is past (or future) on a day, ``spare`` days on."""
-    if FORMATS[name][0] == "past":
+    if FORMATS[name].when == "past":
         return at_most((day - spare * _DAY).isoformat())
     return at_least((day + spare * _DAY).isoformat())
 
 
 def as_judged(name: str, day: datetime.date) -> dict[str, str]:
     """Return the schema of the dates that are past, or future, in at least one time zone: a validator accepts them."""
-    return {"type": "string", "format": FORMATS[name][1], "pattern": bound(name, day, 0)}
+    return {"type": "string", "format": FORMATS[name].any_date, "pattern": bound(name, day, spare=0)}
 
 
 def between(least: datetime.date | None, most: datetime.date | None) -> list[str]:

@@ -139,9 +139,10 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
         elif name == "date-time":
             between = terms.chars(CharSet.of("Tt"))
             term = terms.sequence([format_term(terms, "date"), between, format_term(terms, "time")])
-        elif day is not None:
-            plain = python_formats.PATTERNS[dates.FORMATS[name][1]]
-            term = regex_term(terms, f"(?={dates.bound(name, day).removeprefix('^')}){plain}", whole=True)
+        elif day is not None:  # a date with a bound, as a look-ahead
+            any_date = python_formats.PATTERNS[dates.FORMATS[name].any_date]
+            bound = dates.bound(name, day).removeprefix("^")
+            term = regex_term(terms, f"(?={bound}){any_date}", whole=True)
         elif name in python_formats.PATTERNS:
             term = regex_term(terms, python_formats.PATTERNS[name], whole=True)
         elif name == "zoneinfo":
@@ -165,18 +166,20 @@ def _leap_second(terms: Terms) -> int:
 
 
 def _leap_minute(terms: Terms, hour: int, minute: str) -> int:
-    """Return the rest of a local time that is ``23:59:60`` in UTC, after its hour and some digits of its minute; what
-    follows a digit is built when a text has it."""
+    """Return the rest of a local time that is ``23:59:60`` in UTC, after its hour and 0 to 2 digits of its minute.
+
+    After ``01:29`` it is ``:60+01:30`` or ``:60-22:30``. What follows a digit is built when a text has it.
+    """
 
     def build(terms: Terms) -> int:
-        """Return the rest of the local time, for the next digit of the minute or for the whole minute."""
         if len(minute) < 2:
             digits = "0123456789" if minute else "012345"
             return terms.alt(
                 [terms.seq(terms.literal(each), _leap_minute(terms, hour, minute + each)) for each in digits]
             )
-        ahead = (hour * 60 + int(minute) - (23 * 60 + 59)) % 1440
-        behind = (-ahead) % 1440
+        day = 24 * 60  # in minutes
+        ahead = (hour * 60 + int(minute) - (23 * 60 + 59)) % day  # of UTC
+        behind = (-ahead) % day
         offsets = [f"+{ahead // 60:02}:{ahead % 60:02}", f"-{behind // 60:02}:{behind % 60:02}"]
         zulu = ["Z", "z"] if ahead == 0 else []
         return terms.seq(regex_term(terms, r":60(?:\.\d+)?", whole=True), terms.words(offsets + zulu))

@@ -106,24 +106,24 @@ class Numbers:
         """Return the spellings of the numbers of a range. Where multiples or exactness matter, spellings are bounded in
         length, so that readers of doubles reach the same verdict."""
         terms = self.terms
-        plain = bool(what.multiples or what.not_multiples)
+        has_steps = bool(what.multiples or what.not_multiples)
+        decimals = any_spelling or not what.integer  # texts with a point or an exponent are wanted, too
         if what.fractional:
             parts = [self._fractional()]
-        elif plain and (any_spelling or not what.integer):
+            if has_steps:  # multiples have no exponent
+                parts.append(self._plain_syntax(False))
+        elif has_steps and decimals:
             parts = [self._plain_syntax(what.integer, what.digits)]
         else:
             parts = [self._syntax(what.integer, any_spelling, what.digits)]
-        decimals = any_spelling or not what.integer
         # A multiple of 0.01 has two decimals; what a reader takes it for has no more, if it is spelled in few digits.
-        coarse = any(not is_kept(step) for step in what.multiples) or what.not_multiples
-        if what.fractional or (decimals and coarse) or (what.exact and not what.integer) or what.not_multiples:
-            # Readers of doubles must reach the same verdict.
-            short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
-            parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, what.not_multiples)) else short)
+        is_coarse = decimals and any(not is_kept(step) for step in what.multiples)
+        if what.fractional or is_coarse or (what.exact and not what.integer) or what.not_multiples:
+            few_digits = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
+            all_whole = all(map(_is_whole, what.not_multiples))
+            parts.append(terms.alt([self._whole(), few_digits]) if all_whole else few_digits)
         if what.exact and not what.integer:  # subnormal doubles have fewer digits
             parts.append(terms.not_(terms.sequence([terms.ALL, self.e, self._exponent_below(-307)])))
-        if plain and what.fractional:
-            parts.append(self._plain_syntax(False))
         listed = listed_multiples(what)
         if listed is None:
             parts += [self._multiple(step) for step in what.multiples]
@@ -213,7 +213,8 @@ class Numbers:
         if not any_spelling:
             return terms.seq(self.sign, self.integer)
         forms = [terms.seq(self.integer, terms.repeat(self.zero_fraction, 0, 1))]
-        for digits in range(18):  # d.ddd e n is an integer when n is at least the number of d after the point
+        # d.ddd e n is an integer if n is at least the number of d after the point; at most 17 of them, as a double has.
+        for digits in range(18):
             fraction = terms.seq(self.point, terms.repeat(self.digit, digits, digits)) if digits else terms.EPSILON
             above = terms.sequence([self.digit, fraction, self.e, self._exponent_above(digits - 1)])
             forms.append(terms.and_([self._finite(terms.seq(self.digit, fraction), positive=True), above]))
@@ -231,8 +232,8 @@ class Numbers:
         return terms.alt([plain, self._integers_of(digits)]) if digits > MAX_DIGITS else plain
 
     def _fractional(self) -> int:
-        """Return the numbers that are no integers: with a digit other than zero after the point, or with a normalised
-        mantissa and a negative exponent."""
+        """Return numbers that are no integers: with a digit other than zero after the point (``1.50``), or with a
+        normalised mantissa and a negative exponent (``2e-3``). Left out are those with a positive one (``1.25e1``)."""
         terms = self.terms
         nonzero = terms.seq(terms.ALL, terms.sequence([self.point, self.any_digits, self.nonzero, self.any_digits]))
         plain = terms.and_([self._plain_syntax(False), nonzero])
@@ -272,52 +273,56 @@ class Numbers:
         as doubles and, unless the mantissa is zero, not read as zero.
 
         Exponents are those from -323 to 307; 308 up to the greatest double, 1.7976931348623157e308; -324 only with the
-        mantissas 3 to 9, which are read as the least double, 5e-324.
+        mantissas 3 to 9, which are read as the least double, 5e-324. ``positive``: without negative exponents.
         """
         terms, digit = self.terms, self.digit
 
         def exponents(*ways: int) -> int:
             return terms.seq(self.e, terms.alt(ways))
 
+        def ending(start: str, last: str) -> int:
+            """Return some digits, followed by one of the last digits."""
+            return terms.seq(terms.literal(start), terms.chars(CharSet.of(last)))
+
         plus = terms.repeat(terms.literal("+"), 0, 1)
         hundreds = terms.sequence([terms.chars(CharSet.of("012")), digit, digit])
-        short = terms.alt([terms.repeat(digit, 1, 2), hundreds])
-        upper = terms.seq(plus, terms.alt([short, terms.seq(terms.literal("30"), terms.chars(CharSet.of("01234567")))]))
-        tiny = terms.alt([terms.seq(terms.literal("30"), digit), terms.seq(terms.literal("31"), digit)])
-        lower = terms.alt([short, tiny, terms.seq(terms.literal("32"), terms.chars(CharSet.of("0123")))])
+        to_299 = terms.alt([terms.repeat(digit, 1, 2), hundreds])
+        to_307 = terms.alt([to_299, ending("30", "01234567")])
+        to_323 = terms.alt([to_299, ending("30", "0123456789"), ending("31", "0123456789"), ending("32", "0123")])
+        upper, lower = terms.seq(plus, to_307), terms.seq(self.minus, to_323)
+        # With the exponent 308: mantissas of at most as many digits as the greatest double has, up to its own.
         places = len(_GREATEST.as_tuple().digits) - 1
         few = terms.sequence([digit, terms.repeat(terms.seq(self.point, terms.repeat(digit, 1, places)), 0, 1)])
         greatest = self._plain(_GREATEST.scaleb(-_GREATEST.adjusted()), above=False, strict=False)
-        ways = [
-            terms.seq(mantissa, exponents(upper) if positive else exponents(upper, terms.seq(self.minus, lower))),
+        found = [
+            terms.seq(mantissa, exponents(upper) if positive else exponents(upper, lower)),
             terms.seq(terms.and_([mantissa, few, greatest]), exponents(terms.seq(plus, terms.literal("308")))),
         ]
         if not positive:
             least = terms.and_([mantissa, terms.chars(CharSet.of("3456789"))])
-            ways.append(terms.seq(least, exponents(terms.literal("-324"))))
-        return terms.alt(ways)
+            found.append(terms.seq(least, exponents(terms.literal("-324"))))
+        return terms.alt(found)
 
     # -- comparison --------------------------------------------------------------------------------------------
 
     def _at_least(self, bound: Decimal, strict: bool) -> int:
+        """Return the numbers from a bound on (``strict``: above it)."""
         terms = self.terms
-        if bound > 0:
+        if bound > 0 or (bound == 0 and strict):
             return self._magnitude(bound, above=True, strict=strict)
         negative = terms.seq(self.minus, self._magnitude(bound.copy_abs(), above=False, strict=strict))
-        if bound == 0 and strict:
-            return self._magnitude(Decimal(0), above=True, strict=True)
         return terms.alt([self._unsigned(), negative])
 
     def _at_most(self, bound: Decimal, strict: bool) -> int:
+        """Return the numbers up to a bound (``strict``: below it)."""
         terms = self.terms
-        if bound < 0:
+        if bound < 0 or (bound == 0 and strict):
             return terms.seq(self.minus, self._magnitude(bound.copy_abs(), above=True, strict=strict))
         positive = self._magnitude(bound, above=False, strict=strict)
-        if bound == 0 and strict:
-            return terms.seq(self.minus, self._magnitude(Decimal(0), above=True, strict=True))
         return terms.alt([positive, terms.seq(self.minus, self._unsigned())])
 
     def _unsigned(self) -> int:
+        """Return all texts without a sign."""
         terms = self.terms
         return terms.seq(self.digit, terms.ALL)
 
@@ -339,7 +344,8 @@ class Numbers:
         return terms.alt([terms.seq(differs, self.any_fraction), equal])
 
     def _integers(self, whole: str, *, above: bool) -> int:
-        """Return the integers above (below) one that is given by its digits."""
+        """Return the integers above (below) one that is given by its digits: above ``"23"``, they are ``2[4-9]``,
+        ``[3-9]\\d`` and ``[1-9]\\d{2,}``."""
         terms = self.terms
         parts = []
         size = len(whole)
@@ -347,13 +353,13 @@ class Numbers:
         for index, digit in enumerate(whole):  # the first digit that differs
             if digit in beyond:
                 differs = terms.chars_of(beyond[digit])
-                if index == 0 and size > 1:
+                if index == 0 and size > 1:  # no leading zero
                     differs = terms.and_([differs, self.nonzero])
                 rest = terms.repeat(self.digit, size - index - 1, size - index - 1)
                 parts.append(terms.sequence([terms.literal(whole[:index]), differs, rest]))
-        if above:
+        if above:  # those with more digits
             parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, size, None)))
-        elif size > 1:
+        elif size > 1:  # those with fewer digits
             parts.append(terms.literal("0"))
             parts.append(terms.seq(self.nonzero, terms.repeat(self.digit, 0, size - 2)))
         return terms.alt(parts)
@@ -443,9 +449,11 @@ def _double_within(bound: Decimal, strict: bool, towards: float) -> Decimal | No
     doubles (JSON Schema's validators, Pydantic) round 9.99999999999999999999 to 10, which may be excluded.
     """
     is_lower = towards > 0
-    if bound.copy_abs() > Decimal(float_info.max):  # all doubles are on one side of it
-        return exact(-float_info.max if is_lower else float_info.max) if (bound < 0) == is_lower else None
-    double = float(bound)
+    if bound.copy_abs() > Decimal(float_info.max):  # all doubles are within it, or none
+        if (bound < 0) != is_lower:
+            return None
+        return exact(-float_info.max if is_lower else float_info.max)
+    double = float(bound)  # the nearest one: perhaps on the other side of the bound
     read = as_read(double)
     is_outside = read < bound if is_lower else read > bound
     if is_outside or (strict and read == bound):

@@ -70,7 +70,7 @@ class NumberRange:
 
     def at_least(self, bound: Decimal, strict: bool) -> NumberRange:
         """Return the numbers that are not below a bound (``strict``: that are above it)."""
-        if self.least is not None and (self.least, self.least_excluded) >= (bound, strict):
+        if self.least is not None and (self.least, self.least_excluded) >= (bound, strict):  # it is as strict already
             return self
         return replace(self, least=bound, least_excluded=strict)
 
@@ -82,26 +82,18 @@ class NumberRange:
 
     def meet(self, other: NumberRange) -> NumberRange:
         """Return the numbers that are in both ranges."""
-        low, high = self, self
-        if other.least is not None and (
-            low.least is None or (other.least, other.least_excluded) > (low.least, low.least_excluded)
-        ):
-            low = other
-        if other.most is not None and (
-            high.most is None or (other.most, not other.most_excluded) < (high.most, not high.most_excluded)
-        ):
-            high = other
-        return NumberRange(
+        both = replace(
+            self,
             integer=self.integer or other.integer,
-            least=low.least,
-            least_excluded=low.least_excluded,
-            most=high.most,
-            most_excluded=high.most_excluded,
             fractional=self.fractional or other.fractional,
             multiples=_common(self.multiples + other.multiples),
             not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
-            exact=self.exact,
         )
+        if other.least is not None:
+            both = both.at_least(other.least, other.least_excluded)
+        if other.most is not None:
+            both = both.at_most(other.most, other.most_excluded)
+        return both
 
     @property
     def digits(self) -> int:
@@ -132,7 +124,8 @@ class NumberRange:
         return low > high or (low == high and (self.least_excluded or self.most_excluded))
 
     def contains(self, value: float) -> bool:
-        """Return True if a decoded number is in the range."""
+        """Return True if a decoded number is in the range: bounds are compared with what it is read as, multiples with
+        its shortest spelling."""
         number, spelled = as_read(value), exact(value)
         if not number.is_finite():  # `json.loads` reads 1e400 as infinity
             return False
@@ -197,7 +190,11 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
     elif not is_narrowed:
         return None
     else:
-        nearest = low if low is not None and low > 0 else high if high is not None and high < 0 else 0
+        nearest = 0  # to zero
+        if low is not None and low > 0:
+            nearest = low
+        elif high is not None and high < 0:
+            nearest = high
         reach = min(MAX_NEAR, max(0, floor(10**what.digits / step) - abs(nearest)))  # beyond, no number is written
         first = nearest - reach if low is None else max(low, nearest - reach)
         last = nearest + reach if high is None else min(high, nearest + reach)
@@ -209,13 +206,16 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
 
 
 def leaves_out(what: NumberRange) -> bool:
-    """Return True if several steps have too many residues together, each having few, so that not all of their common
-    multiples in a range are listed."""
-    if len(what.multiples) < 2 or any(map(is_long, what.multiples)) or not is_long(least_common(what.multiples)):
+    """Return True if `listed_multiples` leaves out common multiples of several steps in a range: each step has few
+    residues, all together have too many, and the range has too many multiples."""
+    if len(what.multiples) < 2 or any(map(is_long, what.multiples)):
+        return False
+    step = least_common(what.multiples)
+    if not is_long(step):
         return False
     if what.least is None or what.most is None:
         return True
-    return (Fraction(what.most) - Fraction(what.least)) / Fraction(least_common(what.multiples)) >= MAX_LISTED
+    return (Fraction(what.most) - Fraction(what.least)) / Fraction(step) >= MAX_LISTED
 
 
 def in_digits(step: Decimal) -> tuple[int, int]:
