@@ -64,7 +64,9 @@ class Assertions:
             and not (
                 self.unenforced
                 and (located.key, keyword) in self.unenforced
-                and not KEYWORDS[keyword].narrowed  # that is exact where it must hold
+                and not KEYWORDS[
+                    keyword
+                ].narrowed  # such a keyword is exact where it must hold: only its negation is not
             )
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Union
+from typing import NamedTuple
 
 from ..read.located import SignedSchema
 from .conjunction import TRUE, AllOf, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects, is_false, negated
@@ -22,27 +22,39 @@ MAX_CLAUSES, MAX_NAMED = 16, 256
 
 _OBJECT = frozenset({"object"})
 
-#: An option of a demand as a key: (name, meaning of the value or None for any value, False): a member; (name, None,
-#: True): no member of this name; (None, condition, False): any other condition.
-_Option = tuple[Union[str, None], object, bool]
+
+class _Option(NamedTuple):
+    """Key of an option of a demand: a member, the absence of one, or another condition.
+
+    Attributes:
+        name: the name of the member; None: ``meaning`` is another condition.
+        meaning: what the value of the member satisfies (`Contradictions.meaning`); None: it may be any value.
+        is_absent: there is no member of this name.
+    """
+
+    name: str | None
+    meaning: object
+    is_absent: bool = False
+
+
 _Options = frozenset[_Option]
 
 
 def clauses(alternatives: tuple[Conjunction, ...], open_objects: bool) -> list[AnyExists] | None:
     """Return the conjunctive normal form of a union: demands that an object meets iff it satisfies an alternative.
 
-    None if an alternative constrains more than members by name, or there are more than `MAX_CLAUSES` demands.
+    None if an alternative constrains more than members by name, or there are too many demands.
 
     Args:
         alternatives: the union.
         open_objects: objects take undeclared members unless their schema forbids it.
     """
-    product = [AnyExists(())]
+    product = [AnyExists(())]  # of an empty union: false, a demand without options
     for alternative in alternatives:
         demands = _demands(alternative, open_objects)
         if demands is None:
             return None
-        most = MAX_CLAUSES if len(product) > 1 and len(demands) > 1 else MAX_NAMED
+        most = MAX_CLAUSES if len(product) > 1 and len(demands) > 1 else MAX_NAMED  # do they multiply?
         if len(product) * len(demands) > most:
             return None
         product = [_either(one, other) for one in product for other in demands]
@@ -52,16 +64,17 @@ def clauses(alternatives: tuple[Conjunction, ...], open_objects: bool) -> list[A
 def _demands(alternative: Conjunction, open_objects: bool) -> list[AnyExists] | None:
     """Return the demands whose conjunction is an alternative's condition on objects; None: it constrains more."""
     if "object" not in alternative.types:
-        return [AnyExists(())]
+        return [AnyExists(())]  # no object satisfies it
     objects = alternative.objects
-    if alternative.values is not None or objects != Objects(
+    by_name = Objects(
         parts=objects.parts,
         exists=objects.exists,
         required=objects.required,
         absent=objects.absent,
         any_exists=objects.any_exists,
         exclusive=objects.exclusive,
-    ):
+    )
+    if alternative.values is not None or objects != by_name:  # it has other constraints, too
         return None
     demands = [*objects.any_exists]
     demands += [AnyExists((exists,)) for exists in objects.exists]
@@ -148,7 +161,7 @@ def _simpler(objects: Objects, contradictions: Contradictions, open_objects: boo
     absent = objects.absent
     members: dict[str, Formula] = {}
     for demand in objects.any_exists:
-        options = facts.left(demand)
+        options = facts.possible_options(demand)
         if options is None:
             continue
         if not options:
@@ -162,12 +175,13 @@ def _simpler(objects: Objects, contradictions: Contradictions, open_objects: boo
             elif only is not None:
                 exists.append(only)
             continue
-        present = tuple([option for option in options.values() if option is not None])
-        missing = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
-        if open_objects and len(options) == 2 and len(missing) == len(present) == 1 and present[0].name in missing:
-            name = present[0].name or ""  # no such member, or one with a value: what `properties` says
-            members[name] = AllOf((members[name], present[0].formula)) if name in members else present[0].formula
-            continue
+        present = tuple([member for member in options.values() if member is not None])
+        missing = frozenset([option.name for option in options if option.name is not None and option.is_absent])
+        if open_objects and len(options) == 2 and len(present) == 1:
+            name, formula = present[0].name, present[0].formula
+            if name is not None and name in missing:  # no such member, or one with a value: what `properties` says
+                members[name] = AllOf((members[name], formula)) if name in members else formula
+                continue
         demands[AnyExists(present, missing)] = frozenset(options)
     any_exists = _strongest(demands)
     if any_exists == objects.any_exists:
@@ -198,10 +212,7 @@ def _strongest(demands: dict[AnyExists, _Options]) -> tuple[AnyExists, ...]:
 
 def _implies(one: _Options, other: _Options) -> bool:
     """Return True if a demand implies another one: each of its options is an option of the other, or a special case."""
-    for name, meaning, is_absent in one:
-        if (name, meaning, is_absent) not in other and (name, None, is_absent) not in other:
-            return False
-    return True
+    return all(option in other or option._replace(meaning=None) in other for option in one)
 
 
 class _Facts:
@@ -225,37 +236,37 @@ class _Facts:
                 self._names = self._names.intersection(part.properties)
         self._sorted_names = [] if self._names is None else sorted(self._names)
 
-    def left(self, demand: AnyExists) -> dict[_Option, Exists | None] | None:
-        """Return the possible options of a demand by key, each as a member that must exist (None: one that must not);
-        None: every object meets the demand."""
+    def possible_options(self, demand: AnyExists) -> dict[_Option, Exists | None] | None:
+        """Return the options of a demand that an object may have, each with the member that must exist (None: one must
+        be absent). Return None if every object meets the demand."""
         needed = self._needed
-        left: dict[_Option, Exists | None] = {}
-        has_any = False
+        found: dict[_Option, Exists | None] = {}
         for missing in sorted(demand.absent):
             if not self._may_have(missing):
                 return None
             if missing not in needed:
-                left[missing, None, True] = None
+                found[_Option(missing, None, is_absent=True)] = None
+        with_any_value: set[str] = set()  # names of members that may have any value: an option that takes all is one
         for exists in self._named(demand.options):
             name = exists.name
             if name is None:
-                left[None, exists, False] = exists
+                found[_Option(None, exists)] = exists
                 continue
             if not self._may_have(name) or self._contradictions.denies(self._objects, name, exists.formula):
                 continue
             if _is_true(exists.formula) or self._contradictions.implies(self._objects, name, exists.formula):
-                if name in needed or (name, None, True) in left:
+                if name in needed or _Option(name, None, is_absent=True) in found:
                     return None
-                left[name, None, False] = Exists(TRUE, name)
-                has_any = True
+                found[_Option(name, None)] = Exists(TRUE, name)
+                with_any_value.add(name)
             else:
-                left[name, self._contradictions.meaning(exists.formula), False] = exists
-        if not has_any:
-            return left
-        return {  # without the special cases of an option that takes any value
-            (name, meaning, is_absent): member
-            for (name, meaning, is_absent), member in left.items()
-            if is_absent or meaning is None or (name, None, False) not in left
+                found[_Option(name, self._contradictions.meaning(exists.formula))] = exists
+        if not with_any_value:
+            return found
+        return {  # without the special cases of these options
+            option: member
+            for option, member in found.items()
+            if option.is_absent or option.meaning is None or option.name not in with_any_value
         }
 
     def _may_have(self, name: str) -> bool:

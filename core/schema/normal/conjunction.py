@@ -537,8 +537,10 @@ def flat(goal: Iterable[Formula]) -> Goal:
     for formula in goal:
         if isinstance(formula, AllOf):
             found.update(dict.fromkeys(flat(formula.parts)))
-        elif not isinstance(formula, SignedSchema) or formula.located.schema not in (
-            (True, {}) if formula.positive else (False,)
-        ):
-            found[formula] = None
+            continue
+        if isinstance(formula, SignedSchema):
+            always_true: tuple[Any, ...] = (True, {}) if formula.positive else (False,)
+            if formula.located.schema in always_true:
+                continue
+        found[formula] = None
     return tuple(found)

@@ -135,8 +135,8 @@ def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[i
 def _common(
     normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Mapping[str, Bound] = _NOTHING
 ) -> Overlap:
-    """Return an upper bound of the values that satisfy both alternatives; values that are known to do so are left
-    out."""
+    """Return an upper bound of the values that satisfy both alternatives, by type. Types for which ``known`` is already
+    `ANY`, the greatest bound, are left out."""
     normaliser.pairs += 1
     if not normaliser.pairs & 255:
         pause()
@@ -200,6 +200,7 @@ def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, dept
     most = min(ANY if one.most is None else one.most, ANY if two.most is None else two.most)
     if least > most:
         return NONE
+    # All positions after the fixed ones are alike: one of them is compared.
     size = min(most, MAX_POSITIONS, 1 + max(fixed_positions(one), fixed_positions(two)))
     for index in range(size if depth else min(size, least)):
         if _exclude(normaliser, item_goal(one, index), item_goal(two, index), depth - 1):
@@ -226,7 +227,7 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
     shared: list[tuple[Goal, Goal]] = []
     for name in dict.fromkeys([*one.all_required, *two.all_required]):
         ours, theirs = _member(normaliser, one, name), _member(normaliser, two, name)
-        if ours is None or theirs is None:
+        if ours is None or theirs is None:  # one of them cannot have it (an empty goal allows any value)
             return NONE
         if ours and theirs:
             shared.append((ours, theirs))
@@ -264,8 +265,8 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
     if exclusive is None:
         try:
             ones, others = normaliser.of_part(lefts), normaliser.of_part(rights)
-            exclusive = normaliser.pairs <= MAX_PAIRS and not any(
-                normaliser.pairs > MAX_PAIRS or _common(normaliser, one, other, depth)
+            exclusive = all(
+                normaliser.pairs <= MAX_PAIRS and not _common(normaliser, one, other, depth)
                 for one in ones
                 for other in others
             )
@@ -303,11 +304,14 @@ def _names(normaliser: NormalForms, objects: Objects) -> int:
     if found is None:
         terms = normaliser.terms
         languages = [_strings_of(normaliser, each) for each in objects.names]
-        closed = [(part,) for part in objects.parts if part.additional is not None and is_false(part.additional)]
-        for parts in (*closed, *(rule.parts for rule in objects.unevaluated if is_false(rule.formula))):
+        closed = [rule.parts for rule in objects.unevaluated if is_false(rule.formula)]
+        closed += [(part,) for part in objects.parts if part.additional is not None and is_false(part.additional)]
+        for parts in closed:  # a name is one that some of these parts declare
+            declared = [regex_term(terms, pattern, whole=False) for part in parts for pattern in part.patterns]
             words = [name for part in parts for name in part.properties]
-            patterns = [regex_term(terms, pattern, whole=False) for part in parts for pattern in part.patterns]
-            languages.append(terms.alt([*([terms.words(words)] if words else []), *patterns]))
+            if words:
+                declared.append(terms.words(words))
+            languages.append(terms.alt(declared))
         found = objects.memo.names = terms.and_(languages) if languages else terms.ALL
     return found
 

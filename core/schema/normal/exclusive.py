@@ -104,49 +104,48 @@ class ExclusiveOptions(Assertions):
         if self.one_of_as_union:
             return AnyOf(tuple(options))
         overlapping = self._overlapping(located, options)
-        every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
-        denied = self._all_denied(options) if every else None
+        others = len(options) - 1
+        all_overlap = others > 0 and all(len(overlaps) == others for overlaps in overlapping)
+        no_other = self._all_denied(options) if all_overlap else None  # by option: the fact that no other one holds
         parts: list[Formula] = []
-        for index, others in enumerate(overlapping):
-            for region, those in _regions(others):
-                both: tuple[Formula, ...] = (options[index],) if region is EVERY else (region, options[index])
-                if denied is not None and len(those) == len(options) - 1:
-                    rest = denied[index]
-                    if rest is not None:
-                        parts.append(AllOf((*both, rest)))
+        for index, overlaps in enumerate(overlapping):
+            for region, rivals in _regions(overlaps):
+                holds: tuple[Formula, ...] = (options[index],) if region is EVERY else (region, options[index])
+                if no_other is not None and len(rivals) == others:
+                    fails = no_other[index]
+                    if fails is not None:
+                        parts.append(AllOf((*holds, fails)))
                 else:
-                    parts.append(AllOf((*both, *self.denied([options[other] for other in those]))))
+                    parts.append(AllOf((*holds, *self.denied([options[rival] for rival in rivals]))))
         return AnyOf(tuple(parts))
 
     def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
         """Return formulas whose conjunction is: none of the options holds.
 
-        The negation of an option may have several alternatives. If these would multiply, they are joined to demands.
+        The negation of an option may have several alternatives. If these would multiply, they are united.
         """
         entered = [self.document.enter(option.located) for option in options]
         at_once = [located for located in entered if not self._is_decided_late(located)]
-        facts = dict(zip(at_once, self._joined(at_once), strict=True))
-        return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
+        united = dict(zip(at_once, self._united_negations(at_once), strict=True))
+        return [united.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
     def _is_decided_late(self, located: Located) -> bool:
         """Return True if the negation of a schema is expanded at the end of an alternative, where it may already be
         implied (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
-    def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return a formula for the negation of each schema, all of which must fail; None: the plain negation serves.
+    def _united_negations(self, failing: Sequence[Located]) -> list[Formula | None]:
+        """Return, for each of some schemas that must all fail, its negation as one formula with few alternatives
+        (`unions.together`); None: take the plain negation.
 
-        The alternatives of the negations multiply. If their product exceeds `MAX_PRODUCT`, those of each negation are
-        united to one formula with few alternatives (`unions.together`). Items are None up to this product, and for a
-        negation whose alternatives depend on themselves.
+        In a conjunction, the alternatives of the negations multiply. All are None if the product is at most
+        `MAX_PRODUCT`; one is None if its alternatives depend on themselves.
         """
-        none: list[Formula | None] = [None] * len(failing)
-        if len(failing) < 2:
-            return none
-        alternatives = [self._alternatives_of(SignedSchema(located, False)) for located in failing]
-        if prod(1 if each is None else len(each) for each in alternatives) <= MAX_PRODUCT:
-            return none
-        return [None if each is None else self._gathered(each) for each in alternatives]
+        if len(failing) > 1:
+            alternatives = [self._alternatives_of(SignedSchema(located, False)) for located in failing]
+            if prod(1 if each is None else len(each) for each in alternatives) > MAX_PRODUCT:
+                return [None if each is None else self._gathered(each) for each in alternatives]
+        return [None] * len(failing)
 
     def _gathered(self, alternatives: list[Conjunction]) -> Formula:
         """Return the union of alternatives (of `_alternatives_of`) as one formula; computed once, as each option of a
@@ -179,11 +178,12 @@ class ExclusiveOptions(Assertions):
 
         Each is the meet of a prefix and of a suffix of the negations, so that the number of steps is linear.
         """
-        facts = [self._denied(option.located) for option in options]
+        facts = [self._negation_as_fact(option.located) for option in options]
         if None in facts and self._open_objects:
-            joined = self._joined([self.document.enter(option.located) for option in options])
-            gathered = [each if isinstance(each, Conjunction) else None for each in joined]
-            facts = [known or other for known, other in zip(facts, gathered, strict=True)]
+            united = self._united_negations([self.document.enter(option.located) for option in options])
+            for index, formula in enumerate(united):
+                if facts[index] is None and isinstance(formula, Conjunction):
+                    facts[index] = formula
         before: list[Conjunction | None] = [EVERY]
         after: list[Conjunction | None] = [EVERY]
         for one, other in zip(facts, reversed(facts), strict=True):
@@ -196,7 +196,7 @@ class ExclusiveOptions(Assertions):
             found.append(None if left is None or right is None else meet(self, left, right))
         return found
 
-    def _denied(self, located: Located) -> Conjunction | None:
+    def _negation_as_fact(self, located: Located) -> Conjunction | None:
         """Return the negation of a schema if it is a fact; None: it is not."""
         for _ in range(_MAX_LINKS):
             located = self.document.enter(located)
@@ -205,7 +205,7 @@ class ExclusiveOptions(Assertions):
             formula = self._negation(located)
             if not isinstance(formula, SignedSchema) or formula.positive:
                 return formula if isinstance(formula, Conjunction) else None
-            located = formula.located
+            located = formula.located  # the negation of a reference is that of the schema to which it leads
         return None
 
 
@@ -250,8 +250,14 @@ def _regions(overlaps: Mapping[int, Overlap]) -> Iterator[tuple[Conjunction, tup
 
 
 def _divided(kind: str, bounds: Sequence[Bound]) -> tuple[Callable[[Bound], bool], Conjunction | None, Conjunction]:
-    """Divide the values of a type: return a test for the bounds that are met inside of a fact only, this fact, and the
-    fact of all other values. The fact is None if there are too few bounds: the others are all values then."""
+    """Divide the values of a type into an inside, which has all values of some bounds, and an outside.
+
+    Arrays are divided by the greatest number of items of a bound, objects by the member that most bounds exclude.
+
+    Returns:
+        A test for the bounds whose values are all inside; the inside as a fact, None if it would be of too few bounds;
+        and the outside as a fact.
+    """
     longest = max([bound for bound in bounds if isinstance(bound, int)], default=None)
     if longest is not None:
         inside = fact(kind, arrays=Arrays(most=longest))

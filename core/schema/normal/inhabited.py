@@ -83,7 +83,7 @@ class Inhabited:
     def is_inhabited(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
         if type(schema) is dict and _VIOLABLE.isdisjoint(schema):
-            return "type" not in schema or _kinds(schema["type"]) > 0
+            return "type" not in schema or _types(schema["type"]) > 0
         return self.witness(schema) is not None
 
     def witness(self, schema: Any) -> list[Any] | None:
@@ -102,46 +102,49 @@ class Inhabited:
             self._kept.append(schema)  # and with it all in it, so that ids stay their own
         self._known[id(schema)] = None  # while it is in progress: it may refer to itself
         self._depth += 1
-        found = self._judge(schema)
+        found = self._find_witness(schema)
         self._depth -= 1
         self._known[id(schema)] = found
         return found
 
-    def _judge(self, schema: dict[str, Any]) -> list[Any] | None:
-        """Return what `witness` does, by the keywords of a schema and the types that they leave free."""
+    def _find_witness(self, schema: dict[str, Any]) -> list[Any] | None:
+        """Return `witness` of a schema: the empty value of a type, if no keyword may exclude one; else another value of
+        a type."""
         violated = 0  # types whose empty value may be excluded
-        words: set[str] = set()
-        for word in schema:
-            bits = _VIOLATED.get(word)
+        keywords: set[str] = set()  # that may exclude it
+        for keyword in schema:
+            bits = _VIOLATED.get(keyword)
             if bits:
                 violated |= bits
-                words.add(word)
+                keywords.add(keyword)
         if violated & _WHOLE:
-            return self._applied(schema, words.pop()) if len(words) == 1 else None
-        kinds = _kinds(schema["type"]) if "type" in schema else _EVERY_TYPE
-        free = kinds & ~violated
+            return self._applied(schema, keywords.pop()) if len(keywords) == 1 else None
+        types = _types(schema["type"]) if "type" in schema else _EVERY_TYPE
+        free = types & ~violated
         if free:
             return [_EMPTY[free & -free]]  # of the type of the lowest bit
         found = first_witness(
             value_of(schema, self.witness)
-            for kind, value_of, beyond in _WITNESSES
-            if kinds & kind and beyond.isdisjoint(schema)
+            for kind, value_of, ignored in _WITNESSES
+            if types & kind and ignored.isdisjoint(schema)
         )
-        # Values of several types, or items that differ, may exceed a limit: then a value must be known.
-        return found if found or kinds in _WITHIN_LIMITS else None
+        # An empty list says that some value exists. That is not enough for several types, or arrays: their values may
+        # exceed a limit.
+        return found if found or types in _WITHIN_LIMITS else None
 
-    def _applied(self, schema: dict[str, Any], word: str) -> list[Any] | None:
-        """Return the witness of a schema with one keyword that applies others, or lists values."""
-        row = KEYWORDS[word]
+    def _applied(self, schema: dict[str, Any], keyword: str) -> list[Any] | None:
+        """Return `witness` of a schema with a keyword that applies other schemas, or lists values; None if another
+        keyword constrains the value, too."""
+        row = KEYWORDS[keyword]
         if row.witness is None:
             return None
         for other in schema:
-            if other != word and other in _VIOLATED:
+            if other != keyword and other in _VIOLATED:
                 return None
         return row.witness(schema, self._document, self.witness)
 
 
-def _kinds(names: str | Iterable[str]) -> int:
+def _types(names: str | Iterable[str]) -> int:
     """Return the bits of some types."""
     found = 0
     if isinstance(names, str):

@@ -66,7 +66,8 @@ _OBJECT_REMAINDERS = KEYWORDS.named(roles=(Role.REMAINDER,), types=("object",))
 _APPLIED = {row.name: row.applied for row in KEYWORDS.values() if row.applied is not None}
 
 
-#: A formula to be expanded, the references that led to it, and the scopes that it reports to.
+#: A formula to be expanded, the references passed on the way to it, and the scopes that it reports to. (Plain tuples: a
+#: large schema takes tens of thousands of steps.)
 _Step = tuple[Formula, Passed, tuple[Scope, ...]]
 
 _UNSEEN = Seen()
@@ -112,6 +113,9 @@ class Normaliser(ExclusiveOptions):
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal, empty when it can never hold.
 
+        If they are more than `MAX_PRODUCT`, they are expanded again, with demands in place of alternatives where that
+        is possible.
+
         Raises:
             InvalidSchemaError: a schema refers to itself without describing anything.
             LimitError: the alternatives are too many.
@@ -121,14 +125,14 @@ class Normaliser(ExclusiveOptions):
             if only is not None:
                 return only
         before = self.steps
-        found = self._expanded(goal, is_tracked=False)
+        found = self._expanded(goal, with_demands=False)
         if found is None:
-            self.steps = before + (self.steps - before) // 2  # the way that is given up is the shorter one
-            found = self._expanded(goal, is_tracked=True)
+            self.steps = before + (self.steps - before) // 2  # in the limits, half of the steps in vain count
+            found = self._expanded(goal, with_demands=True)
             assert found is not None
         return found
 
-    def _expanded(self, goal: Goal, *, is_tracked: bool, may_exceed: bool = False) -> list[Conjunction] | None:
+    def _expanded(self, goal: Goal, *, with_demands: bool, may_exceed: bool = False) -> list[Conjunction] | None:
         """Return the alternatives of a goal; None if there are more than `MAX_PRODUCT` of them.
 
         The expansion is depth first: an alternative takes its steps one after the other, until it contradicts itself or
@@ -136,7 +140,7 @@ class Normaliser(ExclusiveOptions):
 
         Args:
             goal: the goal.
-            is_tracked: conditions on members become demands, where they can, instead of alternatives; then the result
+            with_demands: conditions on members become demands, where they can, instead of alternatives; then the result
                 is never None.
             may_exceed: there may be more alternatives that speak of the names of members only.
         """
@@ -145,18 +149,18 @@ class Normaliser(ExclusiveOptions):
         for formula in reversed(goal):
             steps = ((formula, _NO_REFERENCES, ()), steps)
         todo: list[_Alternative] = [(EVERY, steps, _UNSEEN)]
-        taken = 0
-        compounds = 0
+        taken = 0  # steps, of this expansion alone
+        compounds = 0  # finished alternatives of arrays or objects
         contradictions = self.contradictions
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
                 step, steps = steps
-                formula, above, scopes = step
+                formula, passed, scopes = step
                 work = 1 + len(scopes) if len(scopes) > 1 else 1  # each of nested scopes is reported to
                 taken += work
                 self.steps += work
-                if self.steps & 255 < work:
+                if self.steps & 255 < work:  # every 256 steps
                     pause()
                 if taken > MAX_STEPS or self.steps > MAX_TOTAL:
                     raise self._too_many(goal)
@@ -164,10 +168,10 @@ class Normaliser(ExclusiveOptions):
                 may_skip = (self._open_objects or "object" not in conjunction.types) and (
                     not scopes or _is_of_facts(formula)
                 )
-                if is_tracked and not scopes and isinstance(formula, (AnyOf, IfThenElse)):
-                    formula = self._tracked(formula, conjunction.types)
-                if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
-                    entered = self._entered(conjunction, steps, seen, formula, above, scopes)
+                if with_demands and not scopes and isinstance(formula, (AnyOf, IfThenElse)):
+                    formula = self._as_demands(formula, conjunction.types)
+                if isinstance(formula, (SignedSchema, OnlyKeywordFails)):
+                    entered = self._entered(conjunction, steps, seen, formula, passed, scopes)
                     if entered is None:
                         break
                     conjunction, steps, seen = entered
@@ -179,13 +183,13 @@ class Normaliser(ExclusiveOptions):
                         break
                     conjunction = merged
                 elif isinstance(formula, AllOf):
-                    above = above.of_sign(True) if above.joined else above
+                    passed = passed.of_sign(True) if passed.joined else passed
                     for part in reversed(formula.parts):
-                        steps = ((part, above, scopes), steps)
+                        steps = ((part, passed, scopes), steps)
                 elif isinstance(formula, AnyOf):
                     if may_skip and self._holds_one(conjunction, formula):
                         continue
-                    above = above.of_sign(False) if above.joined else above
+                    passed = passed.of_sign(False) if passed.joined else passed
                     for part in reversed(formula.parts):
                         if isinstance(part, Conjunction):
                             taken += 1
@@ -194,25 +198,24 @@ class Normaliser(ExclusiveOptions):
                             if merged is not None:
                                 todo.append((merged, steps, seen))
                         else:
-                            todo.append((conjunction, ((part, above, scopes), steps), seen))
+                            todo.append((conjunction, ((part, passed, scopes), steps), seen))
                     break
                 else:
                     assert isinstance(formula, IfThenElse)
-                    above = Passed(above.keys) if above.joined else above
+                    passed = Passed(passed.keys) if passed.joined else passed
                     known = self._decided(conjunction, formula.condition) if may_skip else None
-                    if known is None:
+                    if known is not None:
+                        steps = ((formula.then if known else formula.otherwise, passed, scopes), steps)
+                    else:  # one alternative for each outcome; this one goes on with the condition
                         denied = AllOf((negated(formula.condition), formula.otherwise))
-                        todo.append((conjunction, ((denied, above, scopes), steps), seen))
-                        steps = ((formula.condition, above, scopes), ((formula.then, above, scopes), steps))
-                    else:
-                        steps = ((formula.then if known else formula.otherwise, above, scopes), steps)
-            else:
-                if seen.denied:
-                    reopened = self._with_negations(conjunction, seen)
-                    if reopened is not None:
-                        todo.append(reopened)
-                        continue
-                if len(seen.opened) > 1:
+                        todo.append((conjunction, ((denied, passed, scopes), steps), seen))
+                        steps = ((formula.condition, passed, scopes), ((formula.then, passed, scopes), steps))
+            else:  # no step is left
+                reopened = self._with_negations(conjunction, seen) if seen.denied else None
+                if reopened is not None:
+                    todo.append(reopened)
+                    continue
+                if len(seen.opened) > 1:  # each scope reads all reports
                     work = len(seen.opened) * (1 + (len(seen.objects) + len(seen.arrays) + len(seen.contains)) // 16)
                     taken += work
                     self.steps += work
@@ -222,7 +225,7 @@ class Normaliser(ExclusiveOptions):
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
-                if not is_tracked and len(done) > MAX_PRODUCT and not (may_exceed and names_only(done[-1])):
+                if not with_demands and len(done) > MAX_PRODUCT and not (may_exceed and names_only(done[-1])):
                     return None
                 if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
@@ -230,24 +233,25 @@ class Normaliser(ExclusiveOptions):
 
     def _with_negations(self, conjunction: Conjunction, seen: Seen) -> _Alternative | None:
         """Return an alternative whose steps are the negations that were left to the end (``seen.denied``) and that it
-        does not imply; None: it implies all of them."""
+        does not imply; None: it implies all of them. The implied ones stay in ``denied``, since a step may declare the
+        member that they lack."""
         open_ones = [each for each in seen.denied if not self._lacks(conjunction, seen, each[0])]
         if not open_ones:
             return None
         steps: _Steps = None
-        joined = self._joined([located for located, _ in open_ones])
-        for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
-            steps = ((fact or self._negation(located), above, ()), steps)
+        united = self._united_negations([located for located, _ in open_ones])
+        for (located, passed), formula in reversed(list(zip(open_ones, united, strict=True))):
+            steps = ((formula or self._negation(located), passed, ()), steps)
         implied = tuple([each for each in seen.denied if each not in open_ones])
         return conjunction, steps, seen._replace(denied=implied)
 
-    def _tracked(self, formula: AnyOf | IfThenElse, types: frozenset[str]) -> Formula:
-        """Return a formula that is the same for values of some types: a fact, if it is a condition on the members of
-        objects that becomes demands, or a condition on types; else the formula itself. Computed once."""
+    def _as_demands(self, formula: AnyOf | IfThenElse, types: frozenset[str]) -> Formula:
+        """Return a formula for values of some types as a fact, if it is a condition on the members of objects that
+        becomes demands, or a condition on types; else the formula itself. Computed once."""
         key = formula, types
         found = self._demands.get(key)
         if found is None:
-            alternatives = self._expanded((of_types(types), formula), is_tracked=False, may_exceed=True)
+            alternatives = self._expanded((of_types(types), formula), with_demands=False, may_exceed=True)
             found = self._demands[key] = self._as_fact(alternatives) or formula
         return found
 
@@ -257,18 +261,19 @@ class Normaliser(ExclusiveOptions):
             return None
         if len(alternatives) == 1:
             return alternatives[0]
-        allowed: set[str] = set()
+        free: set[str] = set()  # types of which some alternative allows every value
         constrained: set[str] = set()
         for each in alternatives:
             if each.values is not None:
                 return None
             for kind in each.types:
-                (allowed if _is_free(each, kind) else constrained).add(kind)
-        if not constrained.difference(allowed) <= _OBJECT:
-            return None
-        types = frozenset(allowed)
-        if constrained.isdisjoint(_OBJECT) or not allowed.isdisjoint(_OBJECT):
+                (free if _is_free(each, kind) else constrained).add(kind)
+        constrained -= free
+        types = frozenset(free)
+        if not constrained:
             return Conjunction(types)
+        if constrained != _OBJECT:  # only conditions on objects become demands
+            return None
         of_objects = [each for each in alternatives if "object" in each.types]
         objects = exactly_one(of_objects)
         if objects is None:
@@ -306,47 +311,54 @@ class Normaliser(ExclusiveOptions):
         rest: _Steps,
         seen: Seen,
         formula: SignedSchema | OnlyKeywordFails,
-        above: Passed,
+        passed: Passed,
         scopes: tuple[Scope, ...],
     ) -> _Alternative | None:
-        """Return the alternative (see `_Alternative`) after a signed subschema; None if it contradicts the facts so
-        far."""
+        """Return the alternative after a step that is a signed subschema (or `OnlyKeywordFails`); None if it
+        contradicts the facts so far.
+
+        Args:
+            conjunction, rest, seen: the alternative (see `_Alternative`).
+            formula, passed, scopes: the step (see `_Step`).
+        """
         if not isinstance(formula, SignedSchema):
             located = formula.located
             scope = Scope(len(seen.opened), located, formula.keyword)
             seen = seen._replace(opened=(*seen.opened, scope))
-            return self._held(conjunction, rest, seen, located, above, (scope,))
+            return self._held(conjunction, rest, seen, located, passed, (scope,))
         positive = formula.positive
         located = formula.located
         schema = located.schema
         if isinstance(schema, bool):
             return (conjunction, rest, seen) if schema == positive else None
         located = self.document.enter(located)
-        if above.joined:
-            above = above.of_sign(positive)
+        if passed.joined:
+            passed = passed.of_sign(positive)
         if "$ref" in schema or not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
             key = (located.key, positive)
+            # A schema that is met again in more scopes is no repetition: it reports to more of them. A negation reports
+            # to none.
             joined = (*key, len(scopes) if positive else 0)
-            if key in above.keys:
+            if key in passed.keys:
                 # A schema that is a conjunction of itself and others is that of the others: validators that follow
                 # such a loop only once find the same. Its negation is the union of theirs.
-                if joined in above.joined and self._describes(located):
+                if joined in passed.joined and self._describes(located):
                     return (conjunction, rest, seen) if positive else None
                 raise InvalidSchemaError(
                     "a circular $ref: the schema refers to itself without describing anything",
                     hint="remove a $ref of the cycle, or describe a value in it",
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 )
-            above = Passed(above.keys | {key}, above.joined | {joined})
+            passed = Passed(passed.keys | {key}, passed.joined | {joined})
         if not positive:
             if self._is_decided_late(located):
-                return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
-            return conjunction, ((self._negation(located), above, ()), rest), seen
+                return conjunction, rest, seen._replace(denied=(*seen.denied, (located, passed)))
+            return conjunction, ((self._negation(located), passed, ()), rest), seen
         if not _REMAINDERS.isdisjoint(schema) and any(self.asserts(located, keyword) for keyword in _REMAINDERS):
             scope = Scope(len(seen.opened), located)
             seen = seen._replace(opened=(*seen.opened, scope))
             scopes = (*scopes, scope)
-        return self._held(conjunction, rest, seen, located, above, scopes)
+        return self._held(conjunction, rest, seen, located, passed, scopes)
 
     def _describes(self, located: Located) -> bool:
         """Return True if a schema, or one of those that it is a conjunction of, asserts more than references and
@@ -377,11 +389,14 @@ class Normaliser(ExclusiveOptions):
         Called only without ``open_objects``: then ``properties`` closes an object, unless it has patterns or
         ``additionalProperties``, or ``unevaluatedProperties`` decides.
         """
-        parts = known.objects.parts
-        closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
+        if known.types != _OBJECT or known.objects.unevaluated:
+            return False
         if any(self.asserts(scope.located, keyword) for scope in seen.opened for keyword in _OBJECT_REMAINDERS):
             return False
-        if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
+        parts = known.objects.parts
+        if any(part.patterns or part.additional is not None for part in parts):
+            return False
+        if not any(part.names_properties for part in parts):
             return False
         names = names_required(located.schema) if self.asserts(located, "required") else ()
         return any(all(name not in part.properties for part in parts) for name in names)
@@ -415,11 +430,11 @@ class Normaliser(ExclusiveOptions):
         rest: _Steps,
         seen: Seen,
         located: Located,
-        above: Passed,
+        passed: Passed,
         scopes: tuple[Scope, ...],
     ) -> _Alternative | None:
-        """Return the alternative (see `_Alternative`) after a schema that holds; None if it contradicts the facts so
-        far."""
+        """Return the alternative after a schema that holds: its assertions join the facts, its applicators the steps.
+        None if it contradicts the facts so far."""
         own = self.assertions(located)
         if own is None:
             return None
@@ -428,7 +443,7 @@ class Normaliser(ExclusiveOptions):
             return None
         if not KEYWORDS.applicators.isdisjoint(located.schema):
             for part in reversed(self._applied(located, scopes)):
-                rest = ((part, above, scopes), rest)
+                rest = ((part, passed, scopes), rest)
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
     def _negation(self, located: Located) -> Formula:

@@ -100,18 +100,19 @@ class Contradictions:
         """Return True if no value of some required member satisfies what is known of it in both (False: perhaps)."""
         here, there = left.named, right.named
         return any(
-            name in here and name in there and self._differ(left, right, name) for name in left.needed | right.needed
+            name in here and name in there and self._differs(left, right, name) for name in left.needed | right.needed
         )
 
-    def _differ(self, left: Objects, right: Objects, name: str) -> bool:
-        """Return True if no value of a member satisfies what is known of it here and there."""
+    def _differs(self, left: Objects, right: Objects, name: str) -> bool:
+        """Return True if no value of one member satisfies what is known of it in both (False: perhaps)."""
         here, there = self._values_of(left, name), self._values_of(right, name)
-        if here is not None and there is not None and here.isdisjoint(there):  # as usual where a constant distinguishes
+        if here is not None and there is not None and here.isdisjoint(there):  # common, and cheaper than all facts
             return True
         return self._of(left, name).meet(self._of(right, name)).is_false()
 
     def _values_of(self, objects: Objects, name: str) -> _Values | None:
-        """Return the values that the facts about a member list; None: they list none."""
+        """Return `MemberFacts.allowed` of a member. Where each formula is a schema that holds, it is read from their
+        lists alone, without the other facts."""
         facts: MemberFacts | None = objects.memo.members.get(name)
         if facts is not None:
             return facts.allowed
@@ -125,8 +126,11 @@ class Contradictions:
         return found
 
     def labels(self, branches: Sequence[Conjunction]) -> dict[str, _Values]:
-        """Return the listed values of each member that every one of some alternatives requires and lists values of;
-        empty if an alternative allows another type than objects."""
+        """Return the members that may tell alternatives apart, each with all its listed values: those that every
+        alternative requires and lists values of. Empty if an alternative allows another type than objects.
+
+        For example, alternatives with ``kind: {const: "a"}`` and ``kind: {enum: ["b", "c"]}``: kind -> a, b, c.
+        """
         found: dict[str, _Values] | None = None
         for branch in branches:
             if branch.types != _OBJECT:
@@ -141,9 +145,9 @@ class Contradictions:
 
     def label(self, left: Objects, right: Objects) -> str | None:
         """Return the first member for which both list values, and no common one; None: there is none."""
-        ours, theirs = self._all_listed(left), self._all_listed(right)
-        for name, values in ours.items():
-            if name in theirs and values.isdisjoint(theirs[name]):
+        here, there = self._all_listed(left), self._all_listed(right)
+        for name, values in here.items():
+            if name in there and values.isdisjoint(there[name]):
                 return name
         return None
 
@@ -157,7 +161,8 @@ class Contradictions:
         return memo.listed
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
-        """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
+        """Set the memo of a conjunction (``both``) to the facts about members that its left part knows so far, with
+        those of its right part. So they are not read again from all parts."""
         known = left.memo.members
         if known and both is not left and both is not right:
             known = dict(known)
@@ -199,7 +204,7 @@ class Contradictions:
             return False
         if asked.unevaluated or (asked.most is not None and (have.most is None or have.most > asked.most)):
             return False
-        if any(len(names - have.absent) > 1 for names in asked.exclusive):
+        if any(len(names - have.absent) > 1 for names in asked.exclusive):  # at most one of them may exist
             return False
         if asked.any_exists and not set(asked.any_exists) <= set(have.any_exists):
             return False
@@ -330,8 +335,8 @@ class Contradictions:
             text = schema_key(schema)
         except (ValueError, TypeError):
             return located
-        scope = located.scope
-        return None if scope is None else scope.key, text  # references mean the same
+        scope = None if located.scope is None else located.scope.key
+        return scope, text  # the same text in the same scope: references mean the same
 
     def _listed(self, located: Located, positive: bool) -> _Values | None:
         """Return the scalars that a subschema lists, each with its type; None if it has no list, or one with arrays or

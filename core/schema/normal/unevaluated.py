@@ -73,18 +73,16 @@ def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope
     """Return the reports, with the members and items that a schema evaluates added for each of some scopes."""
     objects, arrays, contains = seen.objects, seen.arrays, seen.contains
     every_object, every_array = seen.all_objects, seen.all_arrays
+    members, items = norm.object_part(located), norm.array_part(located)
     for scope in scopes:
-        members, items = norm.object_part(located), norm.array_part(located)
+        is_inner = scope.located is not located  # then its own unevaluated... has evaluated all that was left
         if members.properties or members.patterns:
             objects = (*objects, (scope.number, members))
-        closed = norm.asserts(located, "unevaluatedProperties") and scope.located is not located
-        if members.additional is not None or closed:
+        if members.additional is not None or (is_inner and norm.asserts(located, "unevaluatedProperties")):
             every_object |= {scope.number}
         if items.prefix or items.items is not None:
             arrays = (*arrays, (scope.number, items))
-        if items.items is not None:
-            every_array |= {scope.number}
-        if norm.asserts(located, "unevaluatedItems") and scope.located is not located:
+        if items.items is not None or (is_inner and norm.asserts(located, "unevaluatedItems")):
             every_array |= {scope.number}
         if norm.asserts(located, "contains") and norm.document.contains_evaluates:
             contains = (*contains, (scope.number, SignedSchema(located.child("contains"))))
@@ -135,11 +133,11 @@ def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Fo
     """
     if len(options) > MAX_SUBSETS:
         raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
-    sizes = range(1, len(options) + 1)
-    chosen = [set(subset) for size in sizes for subset in combinations(options, size)]
-    return AnyOf(
-        tuple(
-            AllOf(tuple(part if part in some else negated(part) for part in options if exactly or part in some))
-            for some in chosen
-        )
-    )
+    found: list[Formula] = []
+    for size in range(1, len(options) + 1):
+        for subset in combinations(options, size):
+            if exactly:
+                found.append(AllOf(tuple(part if part in subset else negated(part) for part in options)))
+            else:
+                found.append(AllOf(subset))
+    return AnyOf(tuple(found))

@@ -72,8 +72,8 @@ def _with_merged_members(options: Sequence[Formula]) -> list[Formula]:
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
-    """Return the union of alternatives, in which alternatives that constrain one member of objects are joined to one
-    `AnyExists`."""
+    """Return the union of alternatives. Those that constrain one member of objects become one fact, an `AnyExists`: "a
+    is there" or "b is missing" or "c is a number, if it is there"."""
     members: dict[Exists, None] = {}
     absent: set[str] = set()
     options: list[Formula] = []
@@ -96,8 +96,9 @@ def together(failures: Iterable[Conjunction]) -> Formula:
 
 
 def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None]:
-    """Return the member that an alternative requires, and the name that it requires to be absent; both, if it requires
-    one of the two; neither, if it says more of objects, or nothing."""
+    """Return what an alternative says of objects, if it speaks of one member only: the member that must exist, or the
+    name that must be absent. Both: one of the two (``properties``: the member is absent, or has a value of a schema).
+    Neither: it says more, or nothing."""
     objects = failure.objects
     if "object" not in failure.types or failure.values is not None:
         return None, None
