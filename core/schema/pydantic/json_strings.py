@@ -47,11 +47,12 @@ class _Patterns:
         self._definition = definition
 
     def of(self, schema: Any, depth: int) -> str | None:
-        """Return the pattern of JSON texts of a schema, a subset of them; None if it has no easy pattern."""
+        """Return a pattern of texts that are valid under a schema, which is at a depth of the document; or None."""
         if schema is True:
             return _ANYTHING
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None
+        # Keywords that are read are taken out of `asked`. If others are left, there is no pattern.
         asked = {key: value for key, value in schema.items() if key not in KEYWORDS.annotations}
         kind = asked.pop("type", None)
         if "enum" in asked or "const" in asked:
@@ -84,23 +85,25 @@ class _Patterns:
         return None
 
     def _array(self, asked: dict[str, Any], depth: int) -> str | None:
-        """Return the pattern of arrays; of ``uniqueItems``, arrays of at most one item."""
+        """Return the pattern of arrays: with ``uniqueItems``, of at most one item; with ``prefixItems``, of these items
+        alone."""
         least, most = asked.pop("minItems", 0), asked.pop("maxItems", None)
         if asked.pop("uniqueItems", False):
             most = 1  # no pattern compares items
         prefix, items = asked.pop("prefixItems", None), asked.pop("items", True)
         if asked or (most is not None and least > most):
             return None
-        if prefix is not None:
-            parts = [self.of(item, depth + 1) for item in prefix]
-            if None in parts or not least <= len(parts) or (most is not None and most < len(parts)):
-                return None
-            return rf"\[{_COMMA.join(part for part in parts if part is not None)}\]"
-        return _repeated("[", self.of(items, depth + 1), "]", least, most)
+        if prefix is None:
+            return _repeated("[", self.of(items, depth + 1), "]", least, most)
+        if len(prefix) < least or (most is not None and len(prefix) > most):
+            return None
+        parts = [part for item in prefix if (part := self.of(item, depth + 1)) is not None]
+        return rf"\[{_COMMA.join(parts)}\]" if len(parts) == len(prefix) else None
 
     def _object(self, asked: dict[str, Any], depth: int) -> str | None:
         """Return the pattern of objects: the required members, then optional ones, each in the order of the schema;
-        optional ones without a pattern are left out."""
+        optional ones without a pattern are left out. Required a, optional b and c: ``{a(, b)?(, c)?}``; only optional:
+        ``{(b(, c)?|c)?}``."""
         properties, required = asked.pop("properties", {}), asked.pop("required", [])
         rest = asked.pop("additionalProperties", True)
         if asked or not properties.keys() >= set(required):
@@ -117,13 +120,11 @@ class _Patterns:
                 return None
             if value is not None:
                 (needed if name in required else optional).append(f"{_literal(name)}{_COLON}{value}")
+        later = [f"(?:{_COMMA}{member})?" for member in optional]
         if needed:
-            body = _COMMA.join(needed) + "".join(f"(?:{_COMMA}{member})?" for member in optional)
+            body = _COMMA.join(needed) + "".join(later)
         else:
-            starts = [
-                first + "".join(f"(?:{_COMMA}{member})?" for member in optional[index + 1 :])
-                for index, first in enumerate(optional[:_MAX_FIRST])
-            ]
+            starts = [first + "".join(later[index:]) for index, first in enumerate(optional[:_MAX_FIRST], 1)]
             body = f"(?:{'|'.join(starts)})?" if starts else ""
         return rf"\{{{body}\}}"
 

@@ -94,7 +94,10 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return require_tags(document) if mode == "validation" else document
 
     def generate_inner(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a part, with the formats of types that Pydantic itself makes from validators."""
+        """Return the schema of a part, with what Pydantic itself checks by functions: formats and constraints.
+
+        The format of a field, a ``str`` or a default may be one that the user wrote: it is kept.
+        """
         made: dict[str, Any] = super().generate_inner(schema)
         if self.mode != "validation" or schema["type"] in ("str", "model-field", "typed-dict-field", "dataclass-field"):
             return made
@@ -183,7 +186,8 @@ class PydanticJsonSchema(GenerateJsonSchema):
                 result["pattern"] = r"^[\x00-\x7f]*$"
         else:
             result["format"] = "python-hex" if how == "hex" else "base64url"
-            least = least and (2 * least if how == "hex" else 4 * -(-least // 3))
+            # Four characters of base64 are three bytes: the minimum is rounded up, the maximum down.
+            least = least and (2 * least if how == "hex" else 4 * math.ceil(least / 3))
             most = most and (2 * most if how == "hex" else 4 * (most // 3))
         return result | _given(minLength=least, maxLength=most)
 
@@ -335,17 +339,20 @@ def _of_url(schema: Any, result: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _constrained(schema: Mapping[str, Any], word: str) -> dict[str, Any]:
-    """Return the schema with one of `_CONSTRAINTS` as JSON Schema's keywords, for the types that have them."""
+    """Return the schema with one of `_CONSTRAINTS` (``word``) as JSON Schema's keywords: ``{"gt": 3}`` ->
+    ``{"exclusiveMinimum": 3, "type": ["number"]}``. A bound of dates, say, is left out."""
     rest = {key: value for key, value in schema.items() if key != word}
-    keywords = _CONSTRAINTS[word]
-    types = ["number"] if len(keywords) == 1 else ["string", "array", "object"]
     if word in ("gt", "ge", "lt", "le") and not isinstance(schema[word], (int, float)):
         return rest
-    return rest | dict.fromkeys(keywords, schema[word]) | ({} if "type" in rest else {"type": types})
+    found = rest | dict.fromkeys(_CONSTRAINTS[word], schema[word])
+    if "type" not in found:
+        found["type"] = ["string", "array", "object"] if word in ("min_length", "max_length") else ["number"]
+    return found
 
 
 def _as_key(schema: Mapping[str, Any]) -> Any:
-    """Return the schema of a map's keys, strings in JSON, from that of their decoded values; True: any string."""
+    """Return the schema of a map's keys, which JSON has as strings, from that of the decoded keys: ``{"type":
+    "boolean"}`` -> ``{"enum": ["true", "false"]}``. True: any string; False: none that a schema can describe."""
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if "anyOf" in schema or "oneOf" in schema:
@@ -364,14 +371,17 @@ def _as_key(schema: Mapping[str, Any]) -> Any:
         return {"enum": ["true", "false"]}
     if kind not in _KEYS or "multipleOf" in schema:
         return False
-    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
-    least = max(least, schema.get("exclusiveMinimum", -math.inf) + 1)
-    most = min(most, schema.get("exclusiveMaximum", math.inf) - 1)
-    least, most = -math.inf if least == _LEAST_INT else least, math.inf if most == _MOST_INT else most
+    least = max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf) + 1)
+    most = min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf) - 1)
+    if least == _LEAST_INT:  # `WrittenJsonSchema` gives an ``int`` without bounds those of 64 bits
+        least = -math.inf
+    if most == _MOST_INT:
+        most = math.inf
     if least == -math.inf and most == math.inf:
         return {"pattern": _KEYS[kind]}
     if most == math.inf and least <= 1:
         return {"pattern": r"^[1-9][0-9]{0,17}$" if least > 0 else r"^(?:0|[1-9][0-9]{0,17})$"}
+    # Other bounds: some integers from the bound on.
     first = math.ceil(least) if least > -math.inf else math.floor(most) - _MAX_KEYS
     last = min(math.floor(most), first + _MAX_KEYS) if most < math.inf else first + _MAX_KEYS
     return {"enum": [str(key) for key in range(first, last + 1)]}
@@ -401,7 +411,8 @@ def _bound(schema: dict[str, Any], least: float, most: float) -> None:
 
 
 def _decimals(number: dict[str, Any], digits: int | None, places: int | None) -> list[dict[str, Any]]:
-    """Return the schemas of the numbers with at most ``digits`` digits, at most ``places`` of them after the point."""
+    """Return schemas whose union is the numbers with at most ``digits`` digits, at most ``places`` of them after the
+    point; None: no limit. With 4 digits alone: integers of 4 digits, and numbers with 2 digits on each side."""
 
     def limited(whole: int | None, fraction: int | None) -> dict[str, Any]:
         """Return the schema of numbers with at most so many digits before and after the point; None: no limit."""
@@ -435,11 +446,12 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
 
 
 def _decimal_text(digits: int | None, places: int | None) -> str:
-    """Return the pattern of a `Decimal` that is written as text.
+    """Return the pattern of a `Decimal` that is written as text: with 4 digits and 2 places,
+    ``^-?\\d{1,2}(?:\\.\\d{1,2})?$``.
 
     Args:
         digits: ``max_digits``; None: 28 digits before the point, as the default context of `decimal` has.
-        places: ``decimal_places``.
+        places: ``decimal_places``; None: as many as ``digits`` allows, where only zero stands before the point.
     """
     if digits is None:
         whole, fraction = 28, 28 if places is None else places
@@ -447,7 +459,7 @@ def _decimal_text(digits: int | None, places: int | None) -> str:
         whole, fraction = digits - places, places
     else:
         return rf"^-?(?:\d{{1,{digits}}}|0\.\d{{1,{digits}}})$"
-    if whole <= 0:
+    if whole <= 0:  # below one; not 0.0, whose zero before the point counts as a digit
         return rf"^-?0\.(?!0*$)\d{{1,{digits}}}$"
     integer = rf"\d{{1,{whole}}}"
     return rf"^-?{integer}(?:\.\d{{1,{fraction}}})?$" if fraction else rf"^-?{integer}$"

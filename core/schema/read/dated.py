@@ -40,6 +40,6 @@ def of_today(schema: Any) -> Any:
         if not isinstance(name, str) or name not in dates.FORMATS:
             return inner
         bound = {"pattern": dates.bound(name, day)}
-        return {**inner, "format": dates.FORMATS[name][1], "allOf": [*inner.get("allOf", ()), bound]}
+        return {**inner, "format": dates.FORMATS[name].any_date, "allOf": [*inner.get("allOf", ()), bound]}
 
     return KEYWORDS.map_schemas(schema, dated)

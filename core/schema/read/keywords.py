@@ -35,7 +35,9 @@ _FOREIGN_ANNOTATIONS = frozenset(
     }
 )  # fmt: skip
 
-#: Shapes of schemas by a name.
+#: Shapes of one schema, of a list of schemas (`Shape.ITEMS` may be either), and of schemas by a name.
+_ONE = (Shape.SCHEMA, Shape.ITEMS)
+_LISTS = (Shape.SCHEMAS, Shape.ALTERNATIVES, Shape.ITEMS)
 _NAMED = (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES)
 
 #: Python types of a dependency that lists names (in Draft 3, one name), instead of being a schema.
@@ -138,19 +140,19 @@ class KeywordTable(dict[str, Keyword]):
                     if row.shape is not Shape.DEPENDENCIES or not isinstance(inner, _NAMES):
                         yield (name,), inner
         elif isinstance(value, (list, tuple)):
-            if row.shape is not Shape.SCHEMA:
+            if row.shape in _LISTS:
                 for index, inner in enumerate(value):
                     yield (index,), inner
-        elif row.shape not in (Shape.SCHEMAS, Shape.ALTERNATIVES):
+        elif row.shape in _ONE:
             yield (), value
 
     def map_subschemas(self, keyword: str, value: Any, change: Callable[..., Any]) -> Any:
-        """Return a keyword's value with each schema in it changed.
+        """Return a keyword's value with each schema in it changed; a value of another shape as it is.
 
         Args:
             keyword: its name.
             value: its value.
-            change: takes a schema, and the steps that lead to it if it is one of several.
+            change: takes a schema, and its name or index if it is one of several.
         """
         row = self.get(keyword)
         if row is None or row.shape > Shape.DEPENDENCIES:
@@ -161,8 +163,8 @@ class KeywordTable(dict[str, Keyword]):
             names = _NAMES if row.shape is Shape.DEPENDENCIES else ()
             return {name: inner if isinstance(inner, names) else change(inner, name) for name, inner in value.items()}
         if isinstance(value, (list, tuple)):
-            return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
-        return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
+            return [change(inner, index) for index, inner in enumerate(value)] if row.shape in _LISTS else value
+        return change(value) if row.shape in _ONE else value
 
 
 KEYWORDS = KeywordTable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -26,9 +26,10 @@ def has_values(schema: Any) -> bool:
 
 
 def has_keyword(schema: Any, keywords: Sequence[str]) -> bool:
-    """Return True if one of some keywords may stand in a schema."""
-    with suppress(ValueError):  # a schema of other types, such as one with a callable
-        # has all texts of the schema, at a tenth of the cost of visiting its parts
+    """Return True if one of some keywords may stand in a schema. (A member, or a key in an example, may have that
+    name.)"""
+    with suppress(ValueError):  # of marshal: the schema has objects of other types, such as a callable
+        # The data has all texts of the schema, at a tenth of the cost of visiting its parts.
         data = marshal.dumps(schema)
         if not any(keyword.encode() in data for keyword in keywords):
             return False
@@ -37,14 +38,15 @@ def has_keyword(schema: Any, keywords: Sequence[str]) -> bool:
     seen: set[int] = set()
     while waiting:
         part = waiting.pop()
-        if isinstance(part, (dict, Mapping)):
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, Mapping):
             if not wanted.isdisjoint(part):
                 return True
-            part = part.values()
-        for inner in part if isinstance(part, (list, ValuesView)) else ():
-            if isinstance(inner, (dict, list, Mapping)) and id(inner) not in seen:
-                seen.add(id(inner))
-                waiting.append(inner)
+            waiting += part.values()
     return False
 
 
@@ -62,12 +64,13 @@ def marks_of(schema: Any, member: str, before: Sequence[str]) -> Iterator[tuple[
         yield (), Mark.of(schema[KEYWORD], member, before)
     for keyword, is_list in WITHIN.items():
         value = schema.get(keyword)
-        inner: list[tuple[Steps, Any]] = [] if is_list else [((keyword,), value)]
-        if is_list and isinstance(value, (list, tuple)):
-            inner = [((keyword, index), part) for index, part in enumerate(value)]
-        for above, part in inner:
-            for steps, mark in marks_of(part, member, before):
-                yield (*above, *steps), mark
+        if not is_list:
+            for steps, mark in marks_of(value, member, before):
+                yield (keyword, *steps), mark
+        elif isinstance(value, (list, tuple)):
+            for index, part in enumerate(value):
+                for steps, mark in marks_of(part, member, before):
+                    yield (keyword, index, *steps), mark
 
 
 def require_schema(answer: Answer, mark: Mark) -> None:
@@ -121,47 +124,52 @@ def in_order(schema: Any) -> Any:
     Raises:
         InvalidSchemaError: the values of properties of one object read each other.
     """
-
     every = (inner.get("properties") for inner in KEYWORDS.every_schema(schema))
     members = {name for properties in every if isinstance(properties, Mapping) for name in properties}
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
-        """Return one object schema with its properties in the new order: depth first, each after those it reads."""
-        given = [name for name in _reads_itself(inner) if name not in members]  # by whoever writes the text
+        """Return one schema with its properties in the new order, and with its mark."""
+        given = [name for name in _own_reads(inner) if name not in members]  # by whoever writes the text
         if given:
             inner = {**inner, KEYWORD: {**inner[KEYWORD], "given": given}}
         properties = inner.get("properties")
         if not isinstance(properties, Mapping):
             return inner
-        names = list(properties)
-        reads = {
-            name: [read for part in KEYWORDS.every_schema(properties[name]) for read in _reads_itself(part)]
-            for name in names
-        }
-        _refuse_cycles({name: _reads_as_value(properties[name]) for name in names})
-        done: dict[str, Any] = {}
-        waiting: list[str] = []
-
-        def place(name: str) -> None:
-            """Append a property after the properties that it reads, also below it; one in a cycle (properties whose
-            members read each other) is left to the outer call."""
-            if name in done or name in waiting:
-                return
-            waiting.append(name)
-            for other in reads[name]:
-                if other in properties:
-                    place(other)
-            waiting.pop()
-            done[name] = properties[name]
-
-        for name in names:
-            place(name)
-        return inner if list(done) == names else {**inner, "properties": done}
+        names = _after_what_they_read(properties)
+        return (
+            inner if names == list(properties) else {**inner, "properties": {name: properties[name] for name in names}}
+        )
 
     return KEYWORDS.map_schemas(schema, ordered)
 
 
-def _reads_itself(schema: Any) -> list[str]:
+def _after_what_they_read(properties: Mapping[str, Any]) -> list[str]:
+    """Return the names of properties, each after those that its live values read, or those of its members; else in the
+    same order. If members of two properties read each other, one of the two comes too early.
+
+    Raises:
+        InvalidSchemaError: see `in_order`.
+    """
+    _refuse_cycles({name: _reads_as_value(schema) for name, schema in properties.items()})
+    done: dict[str, None] = {}
+    begun: set[str] = set()
+
+    def place(name: str) -> None:
+        if name in begun:
+            return
+        begun.add(name)
+        for part in KEYWORDS.every_schema(properties[name]):
+            for other in _own_reads(part):
+                if other in properties:
+                    place(other)
+        done[name] = None
+
+    for name in properties:
+        place(name)
+    return list(done)
+
+
+def _own_reads(schema: Any) -> list[str]:
     """Return the names that the live values of a schema read, without those of its subschemas."""
     value = schema.get(KEYWORD) if isinstance(schema, Mapping) else None
     after = value.get("after") if isinstance(value, Mapping) else None
@@ -171,7 +179,7 @@ def _reads_itself(schema: Any) -> list[str]:
 
 def _reads_as_value(schema: Any) -> list[str]:
     """Return the names that the live values of a schema read, with those of schemas of the same value."""
-    found = _reads_itself(schema)
+    found = _own_reads(schema)
     for keyword in ("allOf", "anyOf", "oneOf") if isinstance(schema, Mapping) else ():
         options = schema.get(keyword)
         for option in options if isinstance(options, (list, tuple)) else ():

@@ -64,17 +64,17 @@ def schema_options(
 ) -> SchemaOptions:
     """Return the options of documents in JSON's own syntax. Without a registry they are made and checked once, since
     requests ask for the same few."""
-    said = (whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats)
+    leading = (whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats)
     if registry is None:
         try:
-            return _common(said, plain_integers)
-        except TypeError:  # one of them cannot be looked up: there is an error of ours for that
+            return _memoised(leading, plain_integers)
+        except TypeError:  # a value is not hashable, and so not an option: `SchemaOptions` says which
             pass
-    return SchemaOptions(*said, registry, plain_integers=plain_integers)
+    return SchemaOptions(*leading, registry, plain_integers=plain_integers)
 
 
 @lru_cache(maxsize=64)
-def _common(
-    said: tuple[Whitespace, bool, PropertyOrder, OnUnsupported, bool, bool], plain_integers: bool
+def _memoised(
+    leading: tuple[Whitespace, bool, PropertyOrder, OnUnsupported, bool, bool], plain_integers: bool
 ) -> SchemaOptions:
-    return SchemaOptions(*said, plain_integers=plain_integers)
+    return SchemaOptions(*leading, plain_integers=plain_integers)

@@ -218,7 +218,8 @@ class Document:
                 hint="put the schema under $defs and refer to it with '#/$defs/...', or pass it with registry=",
                 place=place,
             ) from error
-        except (AttributeError, IndexError, TypeError, ValueError) as error:  # all that has an address is read for it
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            # The library reads the whole document for addresses, and fails at a part that is not a schema.
             raise InvalidSchemaError(
                 f"{keyword} {reference!r} cannot be looked up: something in the document is not a schema",
                 hint="check that every value under properties, $defs and the like is an object, true or false",
@@ -280,7 +281,7 @@ class Document:
             inner = outer.at(schema[self._id])
             self._entered[key] = None if inner.address == outer.address else (self._settled(inner),)
         entered = self._entered[key]
-        if entered is None:
+        if entered is None:  # the same scope as around
             located.entered = True
             return located
         return Located(schema, "", located, (), entered[0], entered=True)
