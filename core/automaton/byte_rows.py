@@ -304,8 +304,9 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _function_state(self, kind: cython.int) -> cython.int:
-        """Return the state of a kind, inside a character, whose rest is the function under construction (``cut``); if
-        the character is complete, the only value of the function, which is the next state itself."""
+        """Return the state of a kind, inside a character, whose rest is the function under construction (``cut``). A
+        constant function has the next state itself for its value: it is returned if it is `DEAD`, or if the character
+        is complete."""
         if self.cuts > 1:
             key = as_bytes(self.cut, 2 * self.cuts)  # bytes are not tracked by the garbage collector
             number = self.function_numbers.get(key)
@@ -428,13 +429,10 @@ class ByteRows:
     def _after_bits(
         self, kind: cython.int, rest: cython.int, pieces: cython.int, number: cython.int, bits: cython.int
     ) -> cython.int:
-        """Return the state after a byte inside a character.
+        """Return the state after a byte inside a character, from the state before it.
 
-        Args:
-            kind: the kind of the state before it.
-            rest: the function of that state, which has ``pieces`` pieces in ``part`` if it is not constant.
-            number: the bits of the code point in this byte.
-            bits: how many bits come after them.
+        That has a kind, and a function ``rest`` with so many pieces in ``part`` (if it is not constant). The byte has
+        the bits ``number`` of the code point, and ``bits`` more come after them.
         """
         self.cuts = 0
         if rest < 0:
@@ -700,8 +698,7 @@ class ByteRows:
         found = without_bound(self.terms, term, self.lengths)
         if found is None:
             return None
-        part, least, most, margin = found
-        return self.state(QUOTED, part), least, most - margin
+        return self.state(QUOTED, found.unbounded), found.least, found.most - found.margin
 
     def _is_wide(self, chars: int) -> bool:
         """Return True if a class has nearly all characters, so that few tokens leave it."""

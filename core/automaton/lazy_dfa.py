@@ -223,11 +223,9 @@ class LazyAutomaton:
         """Return the length of `shortest_completion` (a control token counts as one byte), usually without making
         it."""
         plan = self.plan(state)
-        return (
-            plan.length
-            if plan.is_certain or plan.length > MAX_TEXT
-            else sum(map(_length, self.shortest_completion(state, before)))
-        )
+        if plan.is_certain or plan.length > MAX_TEXT:
+            return plan.length
+        return sum(map(_length, self.shortest_completion(state, before)))
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """Return a short completion of the text: the shortest, unless a dependent node forbids it. In the place of a

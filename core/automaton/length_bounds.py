@@ -15,7 +15,7 @@ characters need the states of the product.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..language import term_kinds
 from ..language.queries import excluded_words
@@ -30,9 +30,24 @@ Lengths = tuple[int, int] | None
 _DEEP = 50
 
 
-def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[int, int, int, int] | None:
-    """Return ``(A, least, most, margin)`` of a term that is ``A`` with a length bound (see above); None for other
-    terms, and if the margin is not known.
+class Bounded(NamedTuple):
+    """A language of strings with a length bound (see the docstring of the module).
+
+    Attributes:
+        unbounded: the language without the bound, ``A``, as a term.
+        least: minimum number of characters.
+        most: maximum number of characters.
+        margin: a number of characters that suffices to complete every prefix of a string in ``A``.
+    """
+
+    unbounded: int
+    least: int
+    most: int
+    margin: int
+
+
+def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> Bounded | None:
+    """Return a term as a language with a length bound; None if it has no such bound, or the margin is not known.
 
     Args:
         terms: the store.
@@ -40,8 +55,8 @@ def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[i
         known: memoised lengths of terms.
     """
     alone = terms.length_bounds(term)
-    if alone is not None and alone[1] is not None:
-        return terms.ALL, alone[0], alone[1], 0
+    if alone is not None and alone[1] is not None:  # all strings of these lengths
+        return Bounded(terms.ALL, alone[0], alone[1], 0)
     kind, args = terms.shape(term)
     if kind != term_kinds.AND or len(args) != 2:
         return None
@@ -53,7 +68,7 @@ def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[i
         lengths = _lengths(terms, part, known, 0)
         if lengths is None or most is None or (least > 0 and not _is_extensible(terms, part)):
             return None
-        return part, least, most, lengths[1]
+        return Bounded(part, least, most, lengths[1])
     return None
 
 

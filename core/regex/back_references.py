@@ -81,12 +81,8 @@ def _expanded(tree: Regex, bound: Bound, outside: Set[int], most: int) -> Regex 
 def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: int) -> Regex | None:
     """Return a part of a pattern without the references to a group: an alternative for each word of the group, with the
     word in place of the group and its references; None: see `expanded`. If there are too many words, ``exact`` gives
-    up, ``inner`` uses some of them, and ``outer`` lets the references match any word.
-
-    Args:
-        tree: the part.
-        number: the number of the group.
-        bound, outside, most: see `_expanded`.
+    up, ``inner`` uses some of them, and ``outer`` lets the references match any word. For the arguments see
+    `_expanded`; ``number`` is that of the group.
     """
     path = _path(tree, number)
     if path is None:
@@ -306,14 +302,9 @@ def _repeated(node: Repeat, length: int, known: dict[tuple[int, int], list[str]]
 def _continued(
     words: Mapping[int, Sequence[str]], item: Regex, least: int, most: int, known: dict[tuple[int, int], list[str]]
 ) -> dict[int, list[str]]:
-    """Return words, each followed by a word of an item; of each length at most one more than `MAX_WORDS`.
+    """Return words (by length), each followed by a word of an item; of each length at most one more than `MAX_WORDS`.
 
-    Args:
-        words: the words before it, by length.
-        item: the item.
-        least: minimum length of its word.
-        most: maximum length in all.
-        known: see `_of_length`.
+    The word of the item has at least ``least`` characters, and both together at most ``most``.
     """
     longer: dict[int, dict[str, None]] = {}
     for begun, beginnings in words.items():

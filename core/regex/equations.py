@@ -265,14 +265,11 @@ def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
 
 
 def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
-    """Return for each state of ``rows`` the one that stands for all with the same language.
+    """Return for each state of ``rows`` the one that stands for all with the same language. ``is_end``: for each state,
+    if strings end there.
 
     Moore's partition refinement: states are divided into groups until the states of each group have equal rows, with
     groups in place of targets. Only states whose targets changed their group are looked at again.
-
-    Args:
-        rows: the transitions.
-        is_end: for each state, if strings end there.
     """
     before = _before(rows)
     group = {state: -1 - end for state, end in is_end.items()}  # negative, unlike targets without a row (terms)

@@ -108,6 +108,11 @@ def _of(data: bytes) -> Rope:
     return Rope(len(data), data)
 
 
+def _run_before(run: list[bytes], text: Rope) -> Rope:
+    """Return some bytes, which are given from last to first, and the text after them."""
+    return _of(b"".join(reversed(run))) + text if run else text
+
+
 def _flat(text: Rope) -> Rope:
     """Return a text as one piece; the text itself if it has control tokens."""
     pieces = joined(text.pieces())
@@ -195,13 +200,13 @@ class ShortestTexts:
                 run.append(text.data)
                 if len(run) < KEPT_EACH:
                     continue
-                result = _of(b"".join(reversed(run))) + result
+                result = _run_before(run, result)
             else:
-                result = text + (_of(b"".join(reversed(run))) + result if run else result)
+                result = text + _run_before(run, result)
             known[whole] = result
             run.clear()
         if run and result is not None:
-            result = known[spine[0][0]] = _of(b"".join(reversed(run))) + result
+            result = known[spine[0][0]] = _run_before(run, result)
         # `left` was computed from lower bounds of the first parts.
         return None if result is not None and result.length >= limit else result
 
@@ -307,15 +312,8 @@ class ShortestTexts:
     def _combine(
         self, node: int, before: bytes, text: Rope, final: dict[int, Rope], offer: Callable[[int, Rope], None]
     ) -> None:
-        """Offer a text of a node, since that of one of its parts became final.
-
-        Args:
-            node: the node: a SEQ has a text when both parts have one, a REPEAT repeats it, all others have it alone.
-            before: the bytes before the part (see `Part`).
-            text: the text of the part.
-            final: the texts that are final.
-            offer: keeps a text of a node.
-        """
+        """Offer a text of a node, since that of one of its parts (``before`` and ``text``, see `Part`) became final: of
+        a SEQ when both parts are final, of a REPEAT the copies, of all others the text of the part alone."""
         kind = self.nodes.kind(node)
         if kind == SEQ:
             first, rest = self.nodes.args(node)

@@ -138,13 +138,14 @@ class Assertions:
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
     """Return the keywords of a schema that may constrain a value, or make others do so."""
     constraining = KEYWORDS.constraining
-    return {word for word in schema if word in constraining}  # faster than the meet of two sets of different sizes
+    # Faster than the meet of two sets of different sizes.
+    return {keyword for keyword in schema if keyword in constraining}
 
 
 def asserts_only(schema: Mapping[str, Any], keyword: str) -> bool:
     """Return True if of a schema's keywords ``keyword`` is the only one that `asserted` returns."""
-    for word in schema:
-        if word != keyword and word in KEYWORDS.constraining:
+    for other in schema:
+        if other != keyword and other in KEYWORDS.constraining:
             return False
     return keyword in schema
 

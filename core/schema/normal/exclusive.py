@@ -253,10 +253,8 @@ def _divided(kind: str, bounds: Sequence[Bound]) -> tuple[Callable[[Bound], bool
     """Divide the values of a type into an inside, which has all values of some bounds, and an outside.
 
     Arrays are divided by the greatest number of items of a bound, objects by the member that most bounds exclude.
-
-    Returns:
-        A test for the bounds whose values are all inside; the inside as a fact, None if it would be of too few bounds;
-        and the outside as a fact.
+    Return a test for the bounds whose values are all inside; the inside as a fact, None if it would be of too few
+    bounds; and the outside as a fact.
     """
     longest = max([bound for bound in bounds if isinstance(bound, int)], default=None)
     if longest is not None:

@@ -41,7 +41,7 @@ _VIOLATED = {
 }
 
 #: Keywords that the empty value of each type may violate. Most schemas have none of them.
-_VIOLABLE = frozenset(word for word, bits in _VIOLATED.items() if bits)
+_VIOLABLE = frozenset(keyword for keyword, bits in _VIOLATED.items() if bits)
 
 #: By type: the function that returns a value other than the empty one, and the keywords that may exclude this value and
 #: that the function ignores.

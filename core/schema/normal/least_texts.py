@@ -57,26 +57,26 @@ class LeastTexts:
         """Return a lower bound of the length of an array's text: the brackets, commas, and items."""
         count = arrays.fewest
         listed = min(count, fixed_positions(arrays), MAX_ITEMS)
-        size = sum([self._least(item_goal(arrays, index)) for index in range(listed)])
+        size = sum([self._least_of_goal(item_goal(arrays, index)) for index in range(listed)])
         if count > listed:
-            size += (count - listed) * (self._least(item_goal(arrays, count - 1)) if listed < MAX_ITEMS else 1)
+            size += (count - listed) * (self._least_of_goal(item_goal(arrays, count - 1)) if listed < MAX_ITEMS else 1)
         for part in arrays.contains:
-            size = max(size, part.least * self._least((part.formula,)) if part.least else 0)
+            size = max(size, part.least * self._least_of_goal((part.formula,)) if part.least else 0)
         return 2 + size + max(0, count - 1)
 
     def _object(self, objects: Objects) -> int:
         """Return a lower bound of the length of an object's text: its required members, and others up to the
         minimum."""
         names = objects.needed
-        size = sum([_AROUND_NAME + len(name) + self._least(tuple(_formulas(objects, name))) for name in names])
+        size = sum([_AROUND_NAME + len(name) + self._least_of_goal(tuple(_formulas(objects, name))) for name in names])
         others = objects.least - len(names)
         if others > 0:
             of_name = max([self._name(formula) for formula in objects.names], default=0)  # all must hold
             undeclared, _ = member_goal(objects, matched=(), name=None)
             # The value of an undeclared member (1 if patterns may constrain it), or of a declared one.
-            of_value = 1 if any(part.patterns for part in objects.parts) else self._least(tuple(undeclared))
+            of_value = 1 if any(part.patterns for part in objects.parts) else self._least_of_goal(tuple(undeclared))
             for name in {name for part in objects.parts for name in part.properties} - names:
-                of_value = min(of_value, self._least(tuple(_formulas(objects, name))))
+                of_value = min(of_value, self._least_of_goal(tuple(_formulas(objects, name))))
             size += others * (_AROUND_NAME + of_name + of_value)
         return max(2, 1 + size)
 
@@ -92,7 +92,7 @@ class LeastTexts:
                 found += [len(word) for word in branch.values if isinstance(word, str)]
         return min(found, default=0)
 
-    def _least(self, goal: Goal) -> int:
+    def _least_of_goal(self, goal: Goal) -> int:
         """Return a lower bound of the length of a goal's values. While it is computed it counts as 1: a value may have
         values of the same goal inside."""
         found = self._known.get(goal)

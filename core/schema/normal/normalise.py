@@ -336,8 +336,7 @@ class Normaliser(ExclusiveOptions):
             passed = passed.of_sign(positive)
         if "$ref" in schema or not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
             key = (located.key, positive)
-            # A schema that is met again in more scopes is no repetition: it reports to more of them. A negation reports
-            # to none.
+            # In more scopes than before, the same schema would report to more of them. (A negation reports to none.)
             joined = (*key, len(scopes) if positive else 0)
             if key in passed.keys:
                 # A schema that is a conjunction of itself and others is that of the others: validators that follow

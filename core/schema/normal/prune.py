@@ -324,11 +324,11 @@ class Contradictions:
             return located.schema
         located = document.enter(located)
         schema = located.schema
-        words = asserted(schema)
-        if words == _REF and self._assertions.asserts(located, "$ref"):
+        keywords = asserted(schema)
+        if keywords == _REF and self._assertions.asserts(located, "$ref"):
             return document.resolve(located)
-        if words <= _OF_SCALARS:
-            return repr([(word, schema[word]) for word in sorted(words)])  # 1, 1.0 and true differ
+        if keywords <= _OF_SCALARS:
+            return repr([(keyword, schema[keyword]) for keyword in sorted(keywords)])  # 1, 1.0 and true differ
         if self._assertions.unenforced or not _is_small(schema):
             return located
         try:
@@ -365,9 +365,9 @@ class Contradictions:
         schema = located.schema
         if "$ref" in schema and assertions.document.ref_hides_siblings:
             return None
-        words = asserted(schema)
-        plain = words in (_CONST, _ENUM) or (words == _TYPE_ENUM and lists_strings(schema))
-        values = assertions.values(located) if positive or plain else None
+        keywords = asserted(schema)
+        is_list_alone = keywords in (_CONST, _ENUM) or (keywords == _TYPE_ENUM and lists_strings(schema))
+        values = assertions.values(located) if positive or is_list_alone else None
         if not values:
             return None
         for value in values:

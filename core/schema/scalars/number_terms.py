@@ -365,7 +365,9 @@ class Numbers:
         return terms.alt(parts)
 
     def _fractions(self, fraction: str, *, above: bool, strict: bool) -> int:
-        """Return the optional fractions above (below) one of these digits, of which the last is not zero."""
+        """Return the optional fractions above (below) one of these digits, of which the last is not zero: above
+        ``"25"``, they are ``.25`` with a later digit other than zero, ``.2[6-9]`` and ``.[3-9]`` with any digits
+        after."""
         terms = self.terms
         parts = []
         if not strict:

@@ -513,8 +513,7 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool
     Args:
         text: a text that does not end inside a string.
         quotes: each kind of quotes, and its escape character (empty: it has none).
-        spaced: names without quotes may hold spaces: one is all that stands before ``=`` or ``:``, after the last comma
-            or bracket.
+        spaced: names without quotes may hold spaces; such a name begins after a comma or bracket.
     """
     stops = b",{(" if spaced else b",{(" + _SPACE
     names: list[str] = []
