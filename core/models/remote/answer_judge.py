@@ -103,7 +103,7 @@ class Task:
             schema = schema_of_mode(mode) if mode.grammar is None else mode.grammar.schema
             repair = mode.repair if tools is None else repair
         if callable_tools is not None and schema is not None:
-            try:
+            try:  # the plan is not used: it is made for its errors
                 planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=live or schema, strict=False)), None)
             except LiveValuesError:  # the conversation has no values for the answer, so that only calls are left
                 if params.tool_choice != "auto":
@@ -390,7 +390,8 @@ class AnswerReader:
             calls = [_read(raw) for raw in answer.calls]
             is_cut = used_up or (used_up is None and _is_open(answer.calls[-1], tools))
             return _Received(calls[:-1], calls[-1]) if is_cut else _Received(calls)
-        for start, pieces in self._begun.values():
+        if self._begun:
+            start, pieces = next(iter(self._begun.values()))
             return _Received(self._calls, ToolCall(start.id, start.name, {}, raw="".join(pieces)))
         if self._broken is not None:
             return _Received(self._calls, ToolCall("", "", {}, raw=self._broken))

@@ -376,9 +376,11 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_strict(schema: Any, subset: Subset) -> bool:
-    """Return True if a schema is in the subset that a server's strict mode takes: objects closed and with all members
-    required (or fewer, if ``subset.optional``), arrays with ``items``, scalars in ``enum`` and ``const``, a type or
-    union everywhere. If ``subset.open``, every schema is."""
+    """Return True if a schema has the form that a server's strict mode takes; if ``subset.open``, every schema has.
+
+    Objects are closed, and all their members required (or fewer, if ``subset.optional``). Arrays have ``items``, and
+    ``enum`` and ``const`` only scalars. Each subschema says its type: by ``type``, a union, values or a reference.
+    """
     if subset.open and isinstance(schema, (bool, dict)):
         return True
     if not isinstance(schema, dict):
