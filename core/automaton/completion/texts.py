@@ -55,22 +55,20 @@ class Rope(NamedTuple):
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
         """Return the concatenation of two texts; adjacent short pieces are joined."""
-        length, data, _, _, _, is_certain = self  # faster than attributes: there may be thousands of texts
-        other_length, other_data, other_left, other_right, _, other_is_certain = other
-        if not other_length and other_is_certain:
+        if not other.length and other.is_certain:
             return self
-        if not length and is_certain:
+        if not self.length and self.is_certain:
             return other
-        are_certain = is_certain and other_is_certain
+        are_certain = self.is_certain and other.is_certain
         left: Rope = self
         right: Rope | None = other
-        near = other if other_data else other_left  # the piece next to this one
-        if near is not None and data and near.data and length + near.length <= LONGEST_PIECE:
-            left, right = Rope(length + near.length, data + near.data), other_right
+        near = other if other.data else other.left  # the piece next to this one
+        if near is not None and self.data and near.data and self.length + near.length <= LONGEST_PIECE:
+            left, right = Rope(self.length + near.length, self.data + near.data), other.right
             if right is None:
                 return left if are_certain else left._replace(is_certain=False)
-        parts = length + other_length, b"", left, right, "", are_certain
-        return tuple.__new__(Rope, parts)  # faster than `Rope(*parts)`
+        parts = self.length + other.length, b"", left, right, "", are_certain
+        return tuple.__new__(Rope, parts)  # faster than `Rope(*parts)`: there may be thousands
 
     def pieces(self) -> Iterator[bytes | str]:
         """Yield the pieces of the text in order: bytes, and the names of control tokens."""

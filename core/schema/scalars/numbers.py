@@ -82,18 +82,31 @@ class NumberRange:
 
     def meet(self, other: NumberRange) -> NumberRange:
         """Return the numbers that are in both ranges."""
-        both = replace(
-            self,
+        low = other if other._starts_above(self) else self
+        high = other if other._ends_below(self) else self
+        return NumberRange(
             integer=self.integer or other.integer,
+            least=low.least,
+            least_excluded=low.least_excluded,
+            most=high.most,
+            most_excluded=high.most_excluded,
             fractional=self.fractional or other.fractional,
             multiples=_common(self.multiples + other.multiples),
             not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
+            exact=self.exact,
         )
-        if other.least is not None:
-            both = both.at_least(other.least, other.least_excluded)
-        if other.most is not None:
-            both = both.at_most(other.most, other.most_excluded)
-        return both
+
+    def _starts_above(self, other: NumberRange) -> bool:
+        """Return True if the lower bound is the stricter one of two."""
+        if self.least is None or other.least is None:
+            return self.least is not None
+        return (self.least, self.least_excluded) > (other.least, other.least_excluded)
+
+    def _ends_below(self, other: NumberRange) -> bool:
+        """Return True if the upper bound is the stricter one of two."""
+        if self.most is None or other.most is None:
+            return self.most is not None
+        return (self.most, not self.most_excluded) < (other.most, not other.most_excluded)
 
     @property
     def digits(self) -> int:
