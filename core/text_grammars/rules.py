@@ -501,6 +501,7 @@ class _Builder:
         if isinstance(expression, Repeat):
             if expression.most == 0:
                 return []
+            # The first copy that is not empty, and those after it; copies before it are empty.
             least = 0 if self._is_nullable(expression.item) else max(expression.least - 1, 0)
             most = None if expression.most is None else expression.most - 1
             rest = nodes.repeat(self.node(expression.item), least, most)

@@ -123,7 +123,7 @@ class ArrayLowering:
         written = _NONE if arrays.unique else None
         counted = (0,) * len(arrays.contains)
         left: tuple[int, ...] = ()
-        if arrays.unique:
+        if arrays.unique:  # of each class, all values, but no more than may be needed
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple([min(sizes[number], most) for number in range(len(sizes))])

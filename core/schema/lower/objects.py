@@ -515,20 +515,18 @@ class ObjectLowering(ObjectWitnesses):
     def _after_name(self, plan: ObjectPlan, state: MembersState, number: int, name: str | None = None) -> int:
         """Return the rest of an object after a name (see `AfterNameRule`): expanded when a text reaches it."""
         open = state.open
-        if open and (not self.any_order or state.start is not None):
+        if open and (not self.any_order or state.start is not None):  # the members passed over can no longer come
             open = self._unmet(plan, state, number if number >= 0 else plan.size)
         if open != state.open:
             state = state._replace(open=open)
         if state.excluded:
             return AfterNameRule(self, plan, state, name).each([number])[0]
+        if self.any_order:
+            return AfterNameRule(self, plan, state).each([number])[0]
         key = number if plan.plain else (number, state.members, state.open, state.barred)
-        if not self.any_order:  # the rest is the same from every state before
-            follow = plan.follow.get(key)
-            if follow is not None:
-                return follow
-        node = AfterNameRule(self, plan, state).each([number])[0]
-        if not self.any_order:
-            plan.follow[key] = node
+        node = plan.follow.get(key)  # in the schema's order, the rest is the same from every position before
+        if node is None:
+            node = plan.follow[key] = AfterNameRule(self, plan, state).each([number])[0]
         return node
 
     def expand_after_name(self, rule: AfterNameRule, number: int) -> int:
