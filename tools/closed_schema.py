@@ -66,10 +66,19 @@ def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 
 
 class _Closer:
-    """Closes one schema; keeps the root, for references, and the definitions that are parts of larger objects.
+    """Closes one schema.
 
-    A definition that is only used as a whole is closed itself. A definition that is a part (below ``allOf``, or with
-    other properties) stays open, and is closed at each use.
+    A schema is a *part* if it describes an object together with other schemas: below ``allOf``, or beside properties. A
+    part stays open, since the other schemas may name further properties. A definition that is a part somewhere stays
+    open, and the schemas that refer to it are closed instead.
+
+    Attributes:
+        root: the schema, for references.
+        definitions: the definitions, by their pointers.
+        anchors: the pointers of definitions with a dynamic anchor, by the references to them.
+        naming: ids of the schemas that name properties, themselves or through their parts.
+        demanding: ids of the schemas that name properties in every branch, or allow no object.
+        parts: the pointers of the definitions that are parts.
     """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -89,9 +98,9 @@ class _Closer:
         for definition in self.definitions.values():
             self._find_parts(definition, False)
         done: set[str] = set()
-        while found := (self.parts & self.definitions.keys()) - done:
-            done |= found
-            for pointer in found:  # a definition found to be a part makes its own references parts
+        while new := (self.parts & self.definitions.keys()) - done:
+            done |= new
+            for pointer in new:  # what a part refers to is a part, too
                 self._find_parts(self.definitions[pointer], True)
 
     # -- closing -----------------------------------------------------------------------------------------------
@@ -100,18 +109,21 @@ class _Closer:
         """Return a schema that describes a whole value, closed."""
         if not isinstance(schema, dict):
             return schema
+        # All properties are named in the branches of a union, or below a single allOf: close these.
         union = _union(schema)
-        if union and "additionalProperties" not in schema and not self._names_without(schema, union):
+        if union and "additionalProperties" not in schema and not self._names_beside(schema, union):
             result = self._open(_without(schema, union))
             result[union] = [self.close(branch) for branch in schema[union]]
             return {key: result[key] for key in schema}
-        if len(schema.get("allOf", ())) == 1 and not self._names_without(schema, "allOf"):
+        if len(schema.get("allOf", ())) == 1 and not self._names_beside(schema, "allOf"):
             result = self._open(_without(schema, "allOf"))
             result["allOf"] = [self.close(schema["allOf"][0])]
             return {key: result[key] for key in schema}
         result = self._open(schema)
         if "unevaluatedProperties" in schema or self._may_name_nothing(schema):
             return result
+        # Only unevaluatedProperties counts the properties that parts name. A reference alone to a definition that is
+        # closed itself needs neither.
         composed = _IN_PLACE & schema.keys()
         if not composed:
             result.setdefault("additionalProperties", False)
@@ -150,13 +162,13 @@ class _Closer:
         return key in _ITEMS and self._names(schema.get("contains"))
 
     def _facts(self) -> tuple[set[int], set[int]]:
-        """Return the ids of the schemas that name properties, and of the schemas of which every branch does.
+        """Return `naming` and `demanding`.
 
         Both follow from facts about the parts of a schema (Horn clauses: a fact, and those from which it follows). Each
         schema is visited once, as there may be exponentially many paths to it.
         """
         names: list[tuple[int, list[int]]] = []
-        demands: list[tuple[int, list[int]]] = [(id(False), [])]
+        demands: list[tuple[int, list[int]]] = [(id(False), [])]  # the schema false allows no object
         seen: set[int] = set()
         waiting: list[Any] = [self.root]
         while waiting:
@@ -191,8 +203,8 @@ class _Closer:
         """Return True if an object schema names properties, itself or through its parts."""
         return id(schema) in self.naming
 
-    def _names_without(self, schema: Mapping[str, Any], *keys: str) -> bool:
-        """Return True if it does without these keywords."""
+    def _names_beside(self, schema: Mapping[str, Any], *keys: str) -> bool:
+        """Return True if an object schema would name properties without these keywords, so beside them."""
         rest = _without(schema, *keys)
         reference = self._reference(rest)
         return (
@@ -207,22 +219,24 @@ class _Closer:
         """Return True if an object may follow the schema through branches none of which names a property."""
         return id(schema) not in self.demanding
 
-    def _find_parts(self, schema: Any, part: bool) -> None:
-        """Note the definitions that this schema uses as parts of larger objects (``part``: it is one itself)."""
+    def _find_parts(self, schema: Any, is_part: bool) -> None:
+        """Add the definitions to `parts` that this schema uses as parts; ``is_part``: it is one itself."""
         if not isinstance(schema, dict):
             return
         reference = self._reference(schema)
-        if reference is not None and (part or self._names_without(schema, "$ref", "$dynamicRef")):
+        if reference is not None and (is_part or self._names_beside(schema, "$ref", "$dynamicRef")):
             self.parts.add(reference)
         for key, value in schema.items():
             if key in _LISTS:
-                is_part = part or self._names_without(schema, key) or (key == "allOf" and len(value) > 1)
-            elif key in _IN_PLACE or key in _INSIDE:
-                is_part = key in _IN_PLACE or self._has_companion(schema, key)
+                inner_is_part = is_part or self._names_beside(schema, key) or (key == "allOf" and len(value) > 1)
+            elif key in _IN_PLACE:
+                inner_is_part = True
+            elif key in _INSIDE:
+                inner_is_part = self._has_companion(schema, key)
             else:
                 continue
             for _, sub in KEYWORDS.subschemas(key, value):
-                self._find_parts(sub, is_part)
+                self._find_parts(sub, inner_is_part)
 
     def _reference(self, schema: Mapping[str, Any]) -> str | None:
         """Return the pointer that a schema refers to; of a dynamic one, the definition with that anchor."""

@@ -191,6 +191,12 @@ def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
 class _Side:
     """A comparison of calls, of results, or of values.
 
+    Args:
+        kind: of what.
+        first: the schema of what callers rely on; an error: it cannot be read.
+        second: likewise, the schema that takes its place.
+        formats: ``format`` asserts; else it annotates.
+
     Attributes:
         breaks: a value of the first schema that is none of the second; None: none is known.
         gains: a value of the second that is none of the first, as JSON; None: none is known.
@@ -208,21 +214,22 @@ class _Side:
             for schema in (first, second):
                 if isinstance(schema, ToolGrammarError):
                     raise schema
-            one, other = (Grammar.from_json_schema(schema, formats=formats) for schema in (first, second))
+            before, after = (Grammar.from_json_schema(schema, formats=formats) for schema in (first, second))
         except ToolGrammarError as error:
             self.undecided = error
             return
-        found = one.compare(other)
-        self.is_same = found.relation == "equal"
-        self.undecided, self.gains = found.lost.undecided, found.gained.text
-        if found.lost.text is not None:
+        comparison = before.compare(after)
+        self.is_same = comparison.relation == "equal"
+        self.undecided, self.gains = comparison.lost.undecided, comparison.gained.text
+        lost = comparison.lost.text
+        if lost is not None:
             from toolgrammar.core.validation import Validator
 
             try:
-                reason = next(Validator(second, formats=formats).violations(json.loads(found.lost.text)), "")
+                reason = next(Validator(second, formats=formats).violations(json.loads(lost)), "")
             except ToolGrammarError:
                 reason = ""
-            self.breaks = Broken(kind, found.lost.text, reason or "not valid any more")
+            self.breaks = Broken(kind, lost, reason or "not valid any more")
 
 
 def _are_same(one: Contract, other: Contract) -> bool:

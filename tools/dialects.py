@@ -182,11 +182,7 @@ class _Converter:
                         hint="leave it out",
                         place=_place(here),
                     )
-        order = schema.get("propertyOrdering")
-        if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
-            properties = result["properties"]
-            first = [name for name in order if isinstance(name, str) and name in properties]
-            result["properties"] = {name: properties[name] for name in dict.fromkeys([*first, *properties])}
+        _order_properties(schema.get("propertyOrdering"), result)
         self._required(schema, result)
         return _nullable(result) if schema.get("nullable") is True else result
 
@@ -225,6 +221,7 @@ class _Converter:
         result.update({key: part for key, part in others[0].items() if key == "type" or key not in schema})
 
     def _items(self, schema: Mapping[str, Any], result: dict[str, Any], steps: _Steps) -> None:
+        """Add ``items`` to a result; a list of schemas is ``prefixItems``, and ``additionalItems`` then ``items``."""
         value = schema["items"]
         if isinstance(value, (list, tuple)):
             if value:
@@ -245,6 +242,7 @@ class _Converter:
         return {name: self.convert(sub, (*steps, name)) for name, sub in value.items()}
 
     def _dependencies(self, value: Any, result: dict[str, Any], steps: _Steps) -> None:
+        """Add ``dependencies`` to a result: names as ``dependentRequired``, schemas as ``dependentSchemas``."""
         if not isinstance(value, Mapping):
             raise InvalidSchemaError("expected an object", place=_place(steps, keyword="dependencies"))
         for name, sub in value.items():
@@ -254,12 +252,15 @@ class _Converter:
                 result.setdefault("dependentSchemas", {})[name] = self.convert(sub, (*steps, "dependentSchemas", name))
 
     def _required(self, schema: Mapping[str, Any], result: dict[str, Any]) -> None:
-        """Gather ``required`` and ``optional``, wherever the dialect puts them, in one list on the object."""
+        """Add ``required`` to a result: the names that the object or its properties require, but for the optional ones.
+
+        ``required`` and ``optional`` are lists of names on the object, or true on a property. A value of ``required``
+        that no dialect knows stays as it is, so that a later check refuses it.
+        """
         stated = schema.get("required")
         required = list(stated) if isinstance(stated, (list, tuple)) else []
-        stated_optional = schema.get("optional")
-        listed = stated_optional if isinstance(stated_optional, (list, tuple)) else ()
-        optional = {name for name in listed if isinstance(name, str)}
+        listed = schema.get("optional")
+        optional = {name for name in listed if isinstance(name, str)} if isinstance(listed, (list, tuple)) else set()
         properties = schema.get("properties")
         for name, sub in properties.items() if isinstance(properties, Mapping) else ():
             if isinstance(sub, Mapping):
@@ -274,6 +275,14 @@ class _Converter:
             result["required"] = copy.deepcopy(stated)
 
 
+def _order_properties(order: Any, result: dict[str, Any]) -> None:
+    """Put the properties of a result in the order of Gemini's ``propertyOrdering``; those not in it come last."""
+    if isinstance(order, (list, tuple)) and isinstance(result.get("properties"), dict):
+        properties = result["properties"]
+        first = [name for name in order if isinstance(name, str) and name in properties]
+        result["properties"] = {name: properties[name] for name in dict.fromkeys([*first, *properties])}
+
+
 def _place(steps: _Steps, keyword: str | None = None) -> Place:
     return Place(pointer=to_pointer(steps), keyword=keyword)
 
@@ -282,14 +291,11 @@ def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the schema with the standard's names of keywords, without those that are null."""
     if "type_" in schema:
         # A protocol buffer as a dict: what was not given has its type's zero value.
-        number = schema["type_"]
-        kept = ("type_", "properties") if number in (6, "OBJECT") else ("type_",)
-        schema = {key: value for key, value in schema.items() if key in kept or value not in _ZEROS}
-        if isinstance(number, int) and 0 <= number < len(_NUMBERED):
-            schema = {**schema, "type_": _NUMBERED[number]}
-    nulls = [key for key, value in schema.items() if value is None and (key in _NEVER_NULL or key in _RENAMED)]
-    foreign = bool(nulls) or any(key in _RENAMED for key in schema)
-    if not foreign:
+        kind = schema["type_"]
+        kind = _NUMBERED[kind] if isinstance(kind, int) and 0 <= kind < len(_NUMBERED) else kind
+        kept = ("type_", "properties") if kind == "OBJECT" else ("type_",)  # an object without properties is one
+        schema = {key: value for key, value in schema.items() if key in kept or value not in _ZEROS} | {"type_": kind}
+    if not any(key in _RENAMED or (value is None and key in _NEVER_NULL) for key, value in schema.items()):
         return schema
     result: dict[str, Any] = {}
     for key, value in schema.items():
@@ -297,21 +303,25 @@ def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         if key == "ref" and isinstance(value, str) and value.startswith("#/defs/"):
             value = "#/$defs/" + value.removeprefix("#/defs/")
         if value is None and (name in _NEVER_NULL or key in ("default", "example")):
-            continue  # here a default of null was not given either
+            continue  # in a dialect with other names or nulls, a default of null was not given either
         if name == key or (schema.get(name) is None and name not in result):
             result[name] = value
     return result
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the same values and null."""
+    """Return the schema of the same values and null; changes the given one.
+
+    With a type alone, null is one more type, and one more value of ``enum``. Other keywords may refuse null, so the
+    schema is one of two alternatives, with its annotations and definitions outside.
+    """
     kind = schema.get("type")
-    composed = any(key in schema for key in ("const", "allOf", "anyOf", "oneOf", "not", "$ref", "if"))
-    if kind is None or composed:
-        notes: dict[str, Any] = {
+    may_refuse_null = any(key in schema for key in ("const", "allOf", "anyOf", "oneOf", "not", "$ref", "if"))
+    if kind is None or may_refuse_null:
+        outside: dict[str, Any] = {
             key: schema.pop(key) for key in ("title", "description", "default", "$defs", "definitions") if key in schema
         }
-        return {**notes, "anyOf": [schema, {"type": "null"}]} if schema else notes
+        return {**outside, "anyOf": [schema, {"type": "null"}]} if schema else outside
     types = kind if isinstance(kind, list) else [kind]
     schema["type"] = [*types, *(["null"] if "null" not in types else [])]
     if isinstance(schema.get("enum"), list) and None not in schema["enum"]:

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, product
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from toolgrammar.core.errors import InvalidArgumentsError, ToolCallError, ToolTimeoutError, first_line
@@ -44,7 +44,25 @@ _PLAIN = re.compile(r"[^,|.;&=\[\]\s]+", re.ASCII)
 _TRUTH = {"0": False, "off": False, "no": False, "f": False, "n": False, "false": False}
 _TRUTH |= {"1": True, "on": True, "yes": True, "t": True, "y": True, "true": True}
 
+#: What a service reads instead of a value, if it finds no value: an empty text or list may be none.
 _ABSENT = object()
+
+
+class Answer(NamedTuple):
+    """What a server made of a call.
+
+    Attributes:
+        failure: what it did wrong; None: nothing.
+        words: what it said, or why that is wrong. Empty without a failure: it took a valid call, or refused an invalid
+            one; not empty: it refused a valid call, which may be right (a file may be absent).
+    """
+
+    failure: FailureKind | None
+    words: str
+
+
+_AS_IT_SHOULD = Answer(None, "")
+_ACCEPTED = Answer("accepted", "")
 
 
 class Target(Protocol):
@@ -72,8 +90,8 @@ class Target(Protocol):
             arguments: of the call.
         """
 
-    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
-        """Call a tool, and return the kind of failure (None: no failure) and the server's words.
+    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> Answer:
+        """Call a tool, and return what the server made of the call.
 
         Args:
             tool: the tool to call.
@@ -114,28 +132,18 @@ class McpTarget:
         """See `Target`."""
         return judge.is_valid(arguments)
 
-    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
+    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> Answer:
         """See `Target`."""
         assert self._server is not None
         try:
             body = self._server.answer(tool.name, arguments)
         except ToolTimeoutError as error:
-            return "hang", error.message
+            return Answer("hang", error.message)
         except Exception as error:
-            said = first_line(error)
-            if isinstance(error, RuntimeError):  # the mcp package found that the result does not match its schema
-                return ("wrong result", said) if is_valid else ("accepted", "")
-            code = getattr(getattr(error, "error", error), "code", None)
-            if type(error).__name__ == "ValidationError":
-                return "protocol error", f"the result is malformed: {said}"
-            if code is None or code == _CLOSED:
-                return "crash", said
-            return ("protocol error", f"{said} ({code})") if is_valid else (None, "")
+            return _answer_of_error(error, is_valid)
         if body.get("isError"):
-            return None, "isError"
-        if not is_valid:
-            return "accepted", ""
-        return _judged(tool.output_schema, body.get("structuredContent"))
+            return Answer(None, "isError")
+        return _judged(tool.output_schema, body.get("structuredContent")) if is_valid else _ACCEPTED
 
 
 class HttpTarget:
@@ -156,8 +164,9 @@ class HttpTarget:
         # that closes it after an error would seem to crash at the next call.
         limits = httpx.Limits(max_keepalive_connections=0)
         self._client = httpx.Client(timeout=timeout, trust_env=False, limits=limits)
-        self._lost: tuple[type[Exception], type[Exception]] = httpx.TimeoutException, httpx.HTTPError
-        self._known: dict[str, tuple[Request, Validator]] = {}
+        self._timeout_error: type[Exception] = httpx.TimeoutException
+        self._http_error: type[Exception] = httpx.HTTPError
+        self._requests: dict[str, tuple[Request, Validator]] = {}  # by names of tools, see `_request`
 
     def open(self) -> ToolSet:
         """See `Target`."""
@@ -180,9 +189,9 @@ class HttpTarget:
 
     def verdict(self, tool: Tool, judge: Validator, arguments: dict[str, Any]) -> bool | None:
         """See `Target`. A parameter of a request is a text, which is valid if some reading of it is."""
-        request, single = self._request(tool)
+        request, judge_of_one = self._request(tool)
         parameters = {parameter.key: parameter for parameter in request.parameters}
-        read: dict[str, Any] = {}
+        read: dict[str, Any] = {}  # the arguments as the service reads them: a valid reading if there is one
         for key, value in arguments.items():
             parameter = parameters.get(key)
             if parameter is not None and not _is_carried(parameter, value):
@@ -194,12 +203,13 @@ class HttpTarget:
             else:
                 is_text = not parameter.as_json
             readings = list(islice(_readings(value), _MAX_READINGS + 1)) if is_text else [value]
-            valid = next((each for each in readings if each is not _ABSENT and single.is_valid({key: each})), _ABSENT)
+            present = [each for each in readings if each is not _ABSENT]
+            valid = next((each for each in present if judge_of_one.is_valid({key: each})), _ABSENT)
             if valid is not _ABSENT:
                 read[key] = valid
             elif len(readings) > _MAX_READINGS:
                 return None  # one that was not tried may be valid
-            elif not any(each is _ABSENT for each in readings):
+            elif len(present) == len(readings):
                 read[key] = value
         try:
             request(self._url, arguments)
@@ -207,48 +217,64 @@ class HttpTarget:
             return None
         return judge.is_valid(read)
 
-    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
-        """See `Target`."""
+    def ask(self, tool: Tool, arguments: dict[str, Any], is_valid: bool) -> Answer:
+        """See `Target`. A status of 4xx refuses the call; one of 3xx neither takes nor refuses it."""
         operation = tool.operation
         assert operation is not None
-        sent = self._request(tool)[0](self._url, arguments)
+        request, _ = self._request(tool)
+        sent = request(self._url, arguments)
         if operation.answers() is not None:
             sent["headers"].setdefault("Accept", "application/json")
         try:
             response = self._client.request(**sent)
-        except self._lost[0]:
-            return "hang", f"the service did not answer in {self._client.timeout.read:g} seconds"
-        except self._lost[1] as error:
-            return "crash", first_line(error)
+        except self._timeout_error:
+            return Answer("hang", f"the service did not answer in {self._client.timeout.read:g} seconds")
+        except self._http_error as error:
+            return Answer("crash", first_line(error))
         status = response.status_code
-        said = f"{status} {response.reason_phrase}"
+        words = f"{status} {response.reason_phrase}"
         if status >= 500:
-            return "server error", said
+            return Answer("server error", words)
         if not is_valid and status < 400:
-            return ("accepted", "") if status < 300 else (None, said)
+            return _ACCEPTED if status < 300 else Answer(None, words)
         is_declared, schema = operation.answer(status)
         if not is_declared:
-            return ("undeclared status", said) if is_valid else (None, said)
+            return Answer("undeclared status" if is_valid else None, words)
         try:
-            is_value = is_json(response.headers.get("content-type", "")) and response.text.strip()
-            body = response.json() if is_value else response.text
+            has_json = is_json(response.headers.get("content-type", "")) and response.text.strip()
+            body = response.json() if has_json else response.text
         except ValueError as error:
-            return "wrong result", f"the JSON is malformed: {first_line(error)}"
-        kind, reason = _judged(None if operation.method.lower() == "head" else schema, body)
-        return kind, reason if kind is not None else said if status >= 400 else ""
+            return Answer("wrong result", f"the JSON is malformed: {first_line(error)}")
+        answer = _judged(None if operation.method.lower() == "head" else schema, body)
+        return Answer(None, words) if answer == _AS_IT_SHOULD and status >= 400 else answer
 
     def _request(self, tool: Tool) -> tuple[Request, Validator]:
-        """Return the request of a tool's operation, and the validator of its arguments one by one, none required."""
-        if tool.name not in self._known:
+        """Return the request of a tool's operation, and a validator of single arguments, as none is required."""
+        if tool.name not in self._requests:
             assert tool.operation is not None
-            one = Validator({**tool.parameters, "required": []})
-            self._known[tool.name] = tool.operation.request()[0], one
-        return self._known[tool.name]
+            request, *_ = tool.operation.request()
+            self._requests[tool.name] = request, Validator({**tool.parameters, "required": []})
+        return self._requests[tool.name]
 
 
-def _judged(schema: dict[str, Any] | None, value: Any) -> tuple[FailureKind | None, str]:
+def _answer_of_error(error: Exception, is_valid: bool) -> Answer:
+    """Return what a server made of a call for which the ``mcp`` package raised an error."""
+    words = first_line(error)
+    if isinstance(error, RuntimeError):  # the package found that the result does not match its schema
+        return Answer("wrong result", words) if is_valid else _ACCEPTED
+    if type(error).__name__ == "ValidationError":
+        return Answer("protocol error", f"the result is malformed: {words}")
+    code = getattr(getattr(error, "error", error), "code", None)
+    if code is None or code == _CLOSED:
+        return Answer("crash", words)
+    # By an error of the protocol, a server may refuse an invalid call.
+    return Answer("protocol error", f"{words} ({code})") if is_valid else _AS_IT_SHOULD
+
+
+def _judged(schema: dict[str, Any] | None, value: Any) -> Answer:
+    """Return the answer with a result, which is wrong if it does not match a schema."""
     problem = None if schema is None else next(Validator(schema).violations(value), None)
-    return (None, "") if problem is None else ("wrong result", problem)
+    return _AS_IT_SHOULD if problem is None else Answer("wrong result", problem)
 
 
 def _is_carried(parameter: Parameter, value: Any) -> bool:
@@ -266,7 +292,7 @@ def _is_carried(parameter: Parameter, value: Any) -> bool:
 
 
 def _readings(value: Any) -> Iterator[Any]:
-    """Yield the values that a service may read where this one was written as text."""
+    """Yield the values that a service may read where this one was written as text: 1 -> ``"1"``, 1, True, ..."""
     if value is None or value in ([], {}):
         yield _ABSENT
     elif isinstance(value, dict):
@@ -285,6 +311,7 @@ def _readings(value: Any) -> Iterator[Any]:
 
 
 def _leaves(value: Any) -> list[Any]:
+    """Return the scalars that a service may read where this one was written as text."""
     text = _text(value)
     found: list[Any] = [text]
     with suppress(ValueError):

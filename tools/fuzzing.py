@@ -18,11 +18,17 @@ from toolgrammar.core.errors import ToolCallError, ToolGrammarError
 from toolgrammar.core.grammar import Grammar, edits, single_bytes
 from toolgrammar.core.validation import Validator
 
-from .fuzz_targets import FailureKind, Target
+from .fuzz_targets import Answer, FailureKind, Target
 from .tool import Tool
 
-#: Maximum number of failures of one kind that are kept of a tool, of calls that make one smaller, and of edits.
-MAX_FAILURES, MAX_SHRINKS, MAX_EDITS = 5, 60, 2_000
+#: Maximum number of failures of one kind that are kept of a tool.
+MAX_FAILURES = 5
+
+#: Maximum number of calls that are made to find a smaller call with the same failure.
+MAX_SHRINKS = 60
+
+#: Maximum number of edits of calls that are looked at.
+MAX_EDITS = 2_000
 
 
 @dataclass(frozen=True)
@@ -88,8 +94,8 @@ class FuzzReport:
         for tool in self.tools:
             case = ElementTree.SubElement(suite, "testcase", name=tool.name, classname="toolgrammar.fuzz")
             for each in tool.failures:
-                said = f"{each.kind}: {json.dumps(each.arguments)}"
-                ElementTree.SubElement(case, "failure", type=each.kind, message=said).text = each.reason
+                message = f"{each.kind}: {json.dumps(each.arguments)}"
+                ElementTree.SubElement(case, "failure", type=each.kind, message=message).text = each.reason
             if tool.left_out and not tool.failures:
                 ElementTree.SubElement(case, "skipped", message=tool.left_out)
         suite.set("failures", str(sum(bool(tool.failures) for tool in self.tools)))
@@ -121,13 +127,14 @@ def fuzz(
     """
     is_lost = False
 
-    def ask(tool: Tool, arguments: dict[str, Any], is_valid: bool) -> tuple[FailureKind | None, str]:
+    def ask(tool: Tool, arguments: dict[str, Any], is_valid: bool) -> Answer:
+        """Call a tool as `Target.ask`; open the connection again if the last call lost it."""
         nonlocal is_lost
         if is_lost:
             target.open()
-        kind, said = target.ask(tool, arguments, is_valid)
-        is_lost = kind in ("crash", "hang")
-        return kind, said
+        answer = target.ask(tool, arguments, is_valid)
+        is_lost = answer.failure in ("crash", "hang")
+        return answer
 
     end = time.monotonic() + seconds
     try:
@@ -156,36 +163,40 @@ def fuzz(
 
 def _edited(calls: list[Any]) -> Iterator[Any]:
     """Yield the calls one edit away from some others, with the words of `Grammar.counterexamples`."""
-    near = chain.from_iterable(((each, edit) for edit in edits(json.loads(each.text))) for each in calls)
-    for each, (where, words, value) in islice(near, MAX_EDITS):
-        yield replace(each, text=json.dumps(value), shows=f"{where or '(root)'} {words}")
+    edits_of_calls = chain.from_iterable(((call, edit) for edit in edits(json.loads(call.text))) for call in calls)
+    for call, (pointer, words, value) in islice(edits_of_calls, MAX_EDITS):
+        yield replace(call, text=json.dumps(value), shows=f"{pointer or '(root)'} {words}")
 
 
 def _shorter(grammar: Grammar, arguments: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield calls that are like one, and shorter: with the shortest members, without a member, with less of one."""
-    shortest = {name: _begun(grammar, name, "", value) for name, value in arguments.items()}
-    yield shortest
+    """Yield calls like one, and shorter: with the shortest values, without a member, or with less of one value.
+
+    Of a value, first the beginning is kept (nothing, the half, three quarters, ...), then the end (the half, ...).
+    """
+    yield {name: _shortest(grammar, name, "", value) for name, value in arguments.items()}
     yield from (fewer for _, words, fewer in edits(arguments) if words.startswith("lacks "))
     for name, value in arguments.items():
         text = json.dumps(value, ensure_ascii=False)
-        last = len(text) - 1
-        for power in range(last.bit_length() + 1):  # its beginning: nothing, the half, three quarters, ...
-            yield {**arguments, name: _begun(grammar, name, text[: last - (last >> power)], value)}
-        for power in range(1, len(value).bit_length() + 1 if isinstance(value, (str, list)) else 0):  # its end
-            yield {**arguments, name: value[len(value) >> power or 1 :]}
+        size = len(text) - 1  # the last character ends the value
+        for power in range(size.bit_length() + 1):
+            beginning = text[: size - (size >> power)]
+            yield {**arguments, name: _shortest(grammar, name, beginning, value)}
+        if isinstance(value, (str, list)):
+            for power in range(1, len(value).bit_length() + 1):
+                yield {**arguments, name: value[len(value) >> power or 1 :]}
 
 
-def _begun(grammar: Grammar, name: str, start: str, value: Any) -> Any:
-    """Return the shortest value of a member that begins with a text, if that is shorter than another one."""
-    given = f"{{{json.dumps(name, ensure_ascii=False)}: {start}"
+def _shortest(grammar: Grammar, name: str, beginning: str, value: Any) -> Any:
+    """Return the shortest value of an argument whose JSON begins with a text, or ``value`` if there is no shorter."""
+    written = f"{{{json.dumps(name, ensure_ascii=False)}: {beginning}"
     try:
         matcher = grammar.bind(single_bytes()).matcher()
-        if not matcher.accept_bytes(given.encode()):
+        if not matcher.accept_bytes(written.encode()):
             return value
-        found = json.loads(given + matcher.shortest_completion().decode())[name]
+        shortest = json.loads(written + matcher.shortest_completion().decode())[name]
     except (ToolGrammarError, ValueError):
         return value
-    return found if len(json.dumps(found)) < len(json.dumps(value)) else value
+    return shortest if len(json.dumps(shortest)) < len(json.dumps(value)) else value
 
 
 class _Calls:
@@ -203,7 +214,7 @@ class _Calls:
         self,
         tool: Tool,
         target: Target,
-        ask: Callable[[Tool, dict[str, Any], bool], tuple[FailureKind | None, str]],
+        ask: Callable[[Tool, dict[str, Any], bool], Answer],
         end: float,
         report: FuzzedTool,
     ) -> None:
@@ -213,19 +224,20 @@ class _Calls:
     def make(self, calls: int, seed: int) -> None:
         """Call the tool at all borders of its schema."""
         grammar = Grammar.from_json_schema(self._tool.parameters, additional_properties=False)
-        most = max(calls // 2, 1)
-        inside = self._sent(grammar.examples(most, seed), True)
-        taken = self._call_each(inside, True)
-        if not self._report.left_out:
-            # `_sent` leaves out what JSON Schema allows and the grammar does not: unknown members of open objects, any
-            # text for a format.
-            outside = self._sent(grammar.counterexamples(2 * most, seed), False)
-            # A server that refuses the rest of a call does not see the edit: make it in a call that was taken.
-            wanted = {each.shows for each in outside}
-            near = self._sent((each for each in _edited(taken) if each.shows in wanted), False)
-            better = {each.shows: each for each in reversed(near)}
-            outside = [better.get(each.shows, each) for each in outside]
-            self._call_each(outside[: calls - len(inside)], False)
+        half = max(calls // 2, 1)
+        valid = self._sent(grammar.examples(half, seed), True)
+        taken = self._call_each(valid, True)
+        if self._report.left_out:
+            return
+        # `_sent` leaves out what JSON Schema allows and the grammar does not: unknown members of open objects, any text
+        # for a format.
+        invalid = self._sent(grammar.counterexamples(2 * half, seed), False)
+        # A server that refuses the rest of a call does not see the edit: make it in a call that was taken.
+        wanted = {each.shows for each in invalid}
+        near = self._sent((each for each in _edited(taken) if each.shows in wanted), False)
+        better = {each.shows: each for each in reversed(near)}  # the first of several
+        invalid = [better.get(each.shows, each) for each in invalid]
+        self._call_each(invalid[: calls - len(valid)], False)
 
     def _sent(self, examples: Iterable[Any], is_valid: bool) -> list[Any]:
         """Return the examples that are calls and arrive as valid, or as invalid if not ``is_valid``."""
@@ -233,28 +245,35 @@ class _Calls:
         return [each for each, value in calls if isinstance(value, dict) and self._arrives(value) is is_valid]
 
     def _arrives(self, arguments: dict[str, Any]) -> bool | None:
+        """Return whether arguments are valid as they arrive (see `Target.verdict`); None: they cannot be sent."""
         return self._target.verdict(self._tool, self._judge, arguments)
 
     def _call_each(self, calls: list[Any], is_valid: bool) -> list[Any]:
         """Make calls, the shortest first, and return those that were answered without an error."""
         taken, report = [], self._report
-        for each in sorted(calls, key=lambda each: len(each.text)):
+        for call in sorted(calls, key=lambda call: len(call.text)):
             if time.monotonic() > self._end:
                 report.left_out = "the time was over"
                 break
-            arguments = json.loads(each.text)
-            kind, reason = self._ask(self._tool, arguments, is_valid)
-            report.calls += is_valid
-            report.refusable += not is_valid
-            report.errors += is_valid and kind is None and reason != ""
-            if kind is not None:
-                self._add(FuzzFailure(kind, arguments, each.shows, reason), is_valid)
-            elif not reason:
-                taken.append(each)
+            arguments = json.loads(call.text)
+            answer = self._ask(self._tool, arguments, is_valid)
+            if is_valid:
+                report.calls += 1
+            else:
+                report.refusable += 1
+            if answer.failure is not None:
+                self._add(FuzzFailure(answer.failure, arguments, call.shows, answer.words), is_valid)
+            elif not answer.words:
+                taken.append(call)
+            elif is_valid:
+                report.errors += 1
         return taken
 
     def _add(self, failure: FuzzFailure, is_valid: bool) -> None:
-        """Keep a failure, by a smallest call, unless it is known."""
+        """Add a failure to the report, by a smallest call, unless it is known.
+
+        A random call is about nothing in particular (``shows`` is ``"random"``), so it adds nothing to a known kind.
+        """
         alike = [each for each in self._report.failures if each.kind == failure.kind]
         if len(alike) >= MAX_FAILURES or (alike and failure.shows == "random"):
             self._report.more += 1
@@ -278,11 +297,11 @@ class _Calls:
                 tried.add(text)
                 tries -= 1
                 try:
-                    kind, reason = self._ask(self._tool, fewer, is_valid)
+                    answer = self._ask(self._tool, fewer, is_valid)
                 except ToolCallError:  # the server does not start again: the next call says so
                     break
-                if kind == failure.kind:
-                    failure = replace(failure, arguments=fewer, reason=reason)
+                if answer.failure == failure.kind:
+                    failure = replace(failure, arguments=fewer, reason=answer.words)
                     pending = _shorter(grammar, fewer)
         if failure.kind == "accepted":
             failure = replace(failure, reason=next(self._judge.violations(failure.arguments), failure.reason))

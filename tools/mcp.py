@@ -101,13 +101,18 @@ def tools_to_mcp(tools: Iterable[Tool]) -> dict[str, Any]:
         for key, value in (("title", tool.title), ("description", tool.description)):
             if value:
                 entry[key] = value
-        entry["inputSchema"] = json.loads(json.dumps(tool.parameters))
+        entry["inputSchema"] = _as_json(tool.parameters)
         if tool.output_schema is not None:
-            entry["outputSchema"] = json.loads(json.dumps(tool.output_schema))
+            entry["outputSchema"] = _as_json(tool.output_schema)
         if tool.annotations:
             entry["annotations"] = dict(tool.annotations)
         listed.append(entry)
     return {"tools": listed}
+
+
+def _as_json(schema: dict[str, Any]) -> Any:
+    """Return a copy of a schema, as it arrives at the other end: lists instead of tuples, say."""
+    return json.loads(json.dumps(schema))
 
 
 async def tools_from_session(
@@ -231,7 +236,7 @@ class McpServer:
         try:
             self._tools = opened.result(self._start_timeout)
         except BaseException as error:
-            has_failed = opened.done()
+            has_failed = opened.done()  # else the wait ended: by the time, or by an interrupt
             self.close()
             if has_failed:
                 raise ToolCallError(
@@ -295,9 +300,9 @@ async def _in_time(work: Awaitable[Any], tool: str, seconds: float | None) -> An
 
 
 async def _listed(session: Any, strict: bool) -> ToolList:
-    """Return the tools of every page."""
+    """Return the tools of every page; ``strict``: raise for a tool that cannot be read, instead of leaving it out."""
     entries: list[Any] = []
-    cursor: str | None = None
+    cursor: str | None = None  # where the next page begins
     for _ in range(MAX_PAGES):
         # Version 2 of the package has other attributes and arguments, and the same names on the wire.
         if cursor is None:
@@ -314,11 +319,12 @@ async def _listed(session: Any, strict: bool) -> ToolList:
 
 
 def _as_set(tools: ToolList, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> ToolSet:
+    """Return the tools under prefixed names; ``call`` asks the server: a coroutine of its ``tools/call`` result."""
     return ToolSet(ToolList((_bound(tool, call, prefix) for tool in tools), tools.skipped))
 
 
 def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> Tool:
-    """Return the tool under its prefixed name, with a function that has the server run it."""
+    """Return the tool under its prefixed name, with a function by which the server runs it."""
 
     async def run(**arguments: Any) -> Any:
         return result_from_mcp(await call(tool.name, arguments), tool)

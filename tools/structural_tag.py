@@ -89,10 +89,11 @@ def _calls(wire: TemplateFormat, turn: TurnSpec) -> dict[str, Any]:
     one = {"type": "or", "elements": [_tag(wire, tool, turn) for tool in turn.tools]}
     parts = [_constant(wire.begin), one]
     most = turn.max_calls if wire.parallel else 1
-    least = max(turn.min_calls, turn.least_calls) - 1
+    least = max(turn.min_calls, turn.least_calls)
     if most is None or most > 1:
-        more = _sequence([_constant(wire.separator), one])
-        parts.append({"type": "repeat", "min": least, "max": -1 if most is None else most - 1, "content": more})
+        further = _sequence([_constant(wire.separator), one])  # calls after the first; "max": -1 is no maximum
+        bounds = {"min": least - 1, "max": -1 if most is None else most - 1}
+        parts.append({"type": "repeat", **bounds, "content": further})
     return _sequence([*parts, _constant(wire.finish)])
 
 
@@ -108,8 +109,8 @@ def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
             f"the format {wire.name} cannot express the tool name {tool.name!r}",
             hint=f"names match {wire.name_pattern}",
         )
-    schema, allows_unknown = turn.schema(tool)  # the latter: the default of additionalProperties
-    if not allows_unknown:
+    schema, is_open = turn.schema(tool)
+    if not is_open:
         schema = close_objects(schema)
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema}
     names = {"$name": tool.name, "$quoted": dump_json(tool.name)}
@@ -156,6 +157,7 @@ def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _sequence(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the element of a sequence, without empty constants; of one part, the part."""
     kept = [part for part in parts if part != _constant("")]
     return kept[0] if len(kept) == 1 else {"type": "sequence", "elements": kept}
 

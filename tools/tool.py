@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolgrammar.core.basics import cached_property, logger_of
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
@@ -29,6 +29,23 @@ _SENTENCE = re.compile(r".{12,}?[.!?](?= [A-Z(])")
 MAX_SHOWN = 20
 
 _LOG = logger_of("tools")
+
+
+class _LiveFacts(NamedTuple):
+    """What the parameters of a tool say of live values: `Tool.has_values`, `needs_conversation` and `readable`.
+
+    Attributes:
+        has_values: as of the tool.
+        needs_conversation: as of the tool.
+        readable: as of the tool; None: the tool itself.
+    """
+
+    has_values: bool
+    needs_conversation: bool
+    readable: Tool | None
+
+
+_NOTHING_LIVE = _LiveFacts(False, False, None)
 
 
 @dataclass(frozen=True)
@@ -80,14 +97,14 @@ class Tool:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        given = LiveSchema(self.parameters)
-        is_live = given.is_live
-        parameters, values = given.named() if is_live else (self.parameters, {})
+        live = LiveSchema(self.parameters)
+        is_live = live.is_live
+        parameters, values = live.named() if is_live else (self.parameters, {})
         object.__setattr__(self, "values", {**self.values, **values})
         parameters = _as_object_schema(parameters, self.name)
         object.__setattr__(self, "parameters", LiveSchema(parameters).ordered() if is_live else parameters)
         if not is_live and self.program_argument is None:
-            self.__dict__["_live_facts"] = (False, False, None)
+            self.__dict__["_live_facts"] = _NOTHING_LIVE
 
     @classmethod
     def custom(
@@ -118,10 +135,10 @@ class Tool:
             return cls(name, description, parameters)
         run = function
 
-        def call(input: str) -> Any:
-            return run(input)  # a coroutine is awaited where it is returned
+        def with_input(input: str) -> Any:  # whatever name the function has for its parameter
+            return run(input)  # perhaps a coroutine, which `calling.run` awaits
 
-        return cls(name, description, parameters, call)
+        return cls(name, description, parameters, with_input)
 
     @property
     def fingerprint(self) -> str:
@@ -162,35 +179,36 @@ class Tool:
         """True if the parameters hold a date that must be past or still to come."""
         return of_today(self.parameters) is not self.parameters
 
-    def _live(self) -> tuple[bool, bool, Tool | None]:
-        """Return `has_values`, `needs_conversation` and `readable` (None: the tool itself), kept as ``_live_facts``."""
-        known = self.__dict__.get("_live_facts")
+    def _live(self) -> _LiveFacts:
+        """Return the facts of live values, read once and kept as ``_live_facts``."""
+        known: _LiveFacts | None = self.__dict__.get("_live_facts")
         if known is None:
             live = LiveSchema(self.parameters)
             plain = live.plain()
             argument = self.program_argument
-            if argument is not None and GRAMMAR in plain["properties"][argument]:  # it is longer than the tools in it
+            if argument is not None and GRAMMAR in plain["properties"][argument]:
+                # Models do not see the grammar of programs, which is longer than the tools in it.
                 plain = {**plain, "properties": {argument: {"type": "string"}}}
             readable = None if plain is self.parameters else self.changed(parameters=plain)
-            known = live.has_values, live.needs_conversation, readable
+            known = _LiveFacts(live.has_values, live.needs_conversation, readable)
             self.__dict__["_live_facts"] = known
         return known
 
     @property
     def has_values(self) -> bool:
         """True if the parameters have live values."""
-        return self._live()[0]
+        return self._live().has_values
 
     @property
     def needs_conversation(self) -> bool:
         """True if the parameters have values or texts of a conversation."""
-        return self._live()[1]
+        return self._live().needs_conversation
 
     @property
     def readable(self) -> Tool:
         """The tool without live values, those of a conversation and the grammar of programs: for models, and for texts
         that are only read, whose calls are checked afterwards."""
-        return self._live()[2] or self
+        return self._live().readable or self
 
     def of_today(self) -> Tool:
         """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
@@ -235,14 +253,14 @@ class Tool:
     def read_as(self, readable: Tool) -> Tool:
         """Return the same tool, whose arguments depend on the conversation, and which models see as another one."""
         made = self.changed()
-        made.__dict__["_live_facts"] = False, True, readable
+        made.__dict__["_live_facts"] = _LiveFacts(False, True, readable)
         return made
 
     def restricted(self, parameters: dict[str, Any]) -> Tool:
         """Return the same tool with parameters that take fewer values, and that models do not see (a policy)."""
         made = self.changed(parameters=parameters)
         live = LiveSchema(parameters)
-        made.__dict__["_live_facts"] = live.has_values, live.needs_conversation, self.readable
+        made.__dict__["_live_facts"] = _LiveFacts(live.has_values, live.needs_conversation, self.readable)
         made.__dict__["is_restricted"] = True
         return made
 
@@ -272,9 +290,9 @@ class Tool:
         made.__dict__.update(fields)
         for derived in ("identity", "names_a_day"):
             made.__dict__.pop(derived, None)
-        has_values, needs_conversation, readable = made.__dict__.pop("_live_facts", (False, False, None))
-        if readable is not None and "parameters" not in fields:
-            made.__dict__["_live_facts"] = has_values, needs_conversation, readable.changed(**fields)
+        known: _LiveFacts = made.__dict__.pop("_live_facts", _NOTHING_LIVE)
+        if known.readable is not None and "parameters" not in fields:  # the readable tool changes, too
+            made.__dict__["_live_facts"] = known._replace(readable=known.readable.changed(**fields))
         return made
 
 
@@ -384,8 +402,11 @@ def _as_object_schema(schema: Any, tool: str) -> dict[str, Any]:
 
 
 def _essence(schema: Any) -> Any:
-    """Return a form that is equal for schemas of the same written calls: without annotations, with sorted keywords; the
-    order of properties is kept, because calls are written in it."""
+    """Return a form of a schema that is equal for schemas of the same written calls.
+
+    It lacks annotations, and its keywords are sorted. Properties are a list of pairs, in the order in which calls are
+    written.
+    """
     if not isinstance(schema, dict):
         return schema
     result: dict[str, Any] = {}

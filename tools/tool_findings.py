@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from toolgrammar.core.errors import Place, ToolGrammarError
-from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.grammar import Grammar, Witness
 from toolgrammar.core.json import escape
 
 from .contracts import contract_of
@@ -51,8 +51,9 @@ class SetFindings:
     def __init__(self, tools: Iterable[Tool]) -> None:
         self.found: list[ToolFinding] = []
         self.left = 0
-        self._rest = MAX_COMPARISONS
-        different: dict[Hashable, list[tuple[str, Grammar]]] = {}
+        self._comparisons_left = MAX_COMPARISONS
+        # Names and grammars of tools with different calls, by what a reader is told of them:
+        told_the_same: dict[Hashable, list[tuple[str, Grammar]]] = {}
         for tool in tools:
             arguments = contract_of(tool, is_open=False).arguments
             properties = arguments.get("properties")
@@ -60,20 +61,23 @@ class SetFindings:
                 continue
             try:
                 grammar = Grammar.from_json_schema(arguments)
-                self._alike(tool.name, grammar, different.setdefault(_said(tool, properties), []))
+                self._find_alike(tool.name, grammar, told_the_same.setdefault(_told(tool, properties), []))
                 required = arguments.get("required", ())
                 names = [name for name, schema in properties.items() if schema is not False and name not in required]
-                self._excluded(tool.name, grammar, names)
+                self._find_excluded(tool.name, grammar, names)
             except ToolGrammarError:
                 continue  # the report of the tool itself says so
 
     def _may_compare(self) -> bool:
-        self._rest -= 1
-        self.left += self._rest < 0
-        return self._rest >= 0
+        """Return True if a comparison is left, and use it up; else count a pair that is not compared."""
+        if self._comparisons_left == 0:
+            self.left += 1
+            return False
+        self._comparisons_left -= 1
+        return True
 
-    def _alike(self, name: str, grammar: Grammar, others: list[tuple[str, Grammar]]) -> None:
-        """Compare a tool with those of which a reader is told the same."""
+    def _find_alike(self, name: str, grammar: Grammar, others: list[tuple[str, Grammar]]) -> None:
+        """Compare a tool with those of which a reader is told the same; add it to them if its calls differ."""
         for other, known in others:
             if self._may_compare() and known.compare(grammar).relation == "equal":
                 message = f"takes the same calls as {other!r}, and no description tells them apart"
@@ -82,39 +86,39 @@ class SetFindings:
                 return
         others.append((name, grammar))
 
-    def _excluded(self, tool: str, grammar: Grammar, names: Sequence[str]) -> None:
+    def _find_excluded(self, tool: str, grammar: Grammar, names: Sequence[str]) -> None:
         """Find the optional parameters of a tool that are never given together."""
-        if len(names) < 2 or not self._may_compare() or _given(grammar, names)[0] is not None:
-            return
-        names = [name for name in names if self._may_compare() and not _given(grammar, [name])[1]]
+        if len(names) < 2 or not self._may_compare() or _call_with(grammar, names).text is not None:
+            return  # one call has them all
+        # A parameter that is never given at all is no finding here.
+        names = [name for name in names if self._may_compare() and not _call_with(grammar, [name]).is_none]
         excluded: dict[str, list[str]] = {}
-        for one, other in self._apart(grammar, names):
+        for one, other in self._excluded_pairs(grammar, names):
             excluded.setdefault(one, []).append(other)
         for one, others in excluded.items():
             place = Place(tool=tool, pointer=f"/properties/{escape(one)}")
             message = f"is never given together with {', '.join(others)}"
             self.found.append(ToolFinding(place, message, None, "excluded_parameters"))
 
-    def _apart(self, grammar: Grammar, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _excluded_pairs(self, grammar: Grammar, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield the pairs of parameters that no call has."""
-        seen: list[set[str]] = []  # the parameters of the calls found so far: a pair in one of them is settled
+        found: list[set[str]] = []  # the parameters of the calls so far: a call has each pair in them
         for pair in combinations(names, 2):
-            if any(call.issuperset(pair) for call in seen) or not self._may_compare():
+            if any(parameters.issuperset(pair) for parameters in found) or not self._may_compare():
                 continue
-            text, is_none = _given(grammar, pair)
-            if text is not None:
-                seen.append(set(json.loads(text)))
-            elif is_none:
+            call = _call_with(grammar, pair)
+            if call.text is not None:
+                found.append(set(json.loads(call.text)))
+            elif call.is_none:
                 yield pair
 
 
-def _given(grammar: Grammar, names: Sequence[str]) -> tuple[str | None, bool]:
-    """Return a smallest call with some parameters, and True if there is none; None and False if that is undecided."""
-    found = grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
-    return found.text, found.is_none
+def _call_with(grammar: Grammar, names: Sequence[str]) -> Witness:
+    """Return a smallest call with some parameters: its ``text``, or ``is_none``, or neither if that is undecided."""
+    return grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
 
 
-def _said(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
+def _told(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
     """Return what a reader is told of a tool: descriptions, and the name where the tool has none."""
     about = _words(tool.description)
     parameters = [
@@ -125,4 +129,5 @@ def _said(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
 
 
 def _words(text: object) -> tuple[str, ...]:
+    """Return the words of a text without case and marks: ``"Add it."`` -> ``("add", "it")``."""
     return tuple(re.findall(r"\w+", str(text).casefold()))

@@ -51,6 +51,7 @@ def is_optional_type(value: Any) -> bool:
 
 
 def _read(node: ast.expr) -> dict[str, Any] | None:
+    """Return the schema of an expression of types; None if a part of it is no type."""
     if isinstance(node, ast.Tuple):  # "str, optional"
         marks = [part.id.lower() for part in node.elts[1:] if isinstance(part, ast.Name)]
         return _read(node.elts[0]) if node.elts and marks == ["optional"] * (len(node.elts) - 1) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from inspect import signature
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
@@ -44,6 +44,16 @@ __all__ = ["ToolGrammarChatClient"]
 
 #: Maximum number of calls of which a client remembers how sure the model was.
 MAX_CALLS = 1_024
+
+
+class _Call(NamedTuple):
+    """What a client remembers of a call: see its `sureness` and `asked`."""
+
+    sureness: dict[str, Any] | None
+    ask: tuple[str, ...]
+
+
+_UNKNOWN_CALL = _Call(None, ("",))
 
 
 class ToolGrammarChatClient(
@@ -86,14 +96,14 @@ class ToolGrammarChatClient(
         self._loaded = _shared.LoadedModel(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         if layers.get("compaction_strategy") is not None:
             layers.setdefault("tokenizer", _Tokenizer(self._loaded))
-        known = {
-            name for base in type(self).__mro__ for name in signature(vars(base).get("__init__", object)).parameters
-        } - {"self"}
+        # Each of the framework's layers takes the settings that it knows, and passes on the others.
+        constructors = [vars(base).get("__init__", object) for base in type(self).__mro__]
+        known = {name for constructor in constructors for name in signature(constructor).parameters} - {"self"}
         inside = {"options": _shared.LOADING, "default_options": (*_shared.GENERATION, "output_type")}
         _shared.require_known(layers, known, "unknown setting:", inside)
         super().__init__(**layers)
         self.model = self._loaded.name
-        self._calls: OrderedDict[str, tuple[dict[str, Any] | None, tuple[str, ...]]] = OrderedDict()
+        self._calls: OrderedDict[str, _Call] = OrderedDict()  # the latest `MAX_CALLS`, by their ids
 
     @property
     def policy(self) -> Any:
@@ -104,19 +114,19 @@ class ToolGrammarChatClient(
         """Return how sure the model was of a recent call, as ``additional_properties["sureness"]`` of its response has
         it (`CallSureness`, with ``least``, the least of its probabilities); None if nothing is known of it: without
         ``exact_choice``, for a model on a server, and for calls before the last 1,024."""
-        return self._calls.get(call_id, (None,))[0]
+        return self._calls.get(call_id, _UNKNOWN_CALL).sureness
 
     def asked(self, call_id: str) -> tuple[str, ...]:
         """Return the JSON pointers of the values of a recent call that a policy lets a person confirm (``""``: the call
         itself); also of a call of which nothing is known, such as one before the last 1,024."""
-        return self._calls.get(call_id, (None, ("",)))[1]
+        return self._calls.get(call_id, _UNKNOWN_CALL).ask
 
     def _properties(self, generation: Generation, request: _shared.Request) -> dict[str, Any]:
         """Return the additional properties of an answer, and remember how sure the model was of its calls."""
         properties = answer_properties(generation, request)
         sureness = {sure["id"]: sure for sure in properties.get("sureness", ())}
         for call in generation.tool_calls:
-            self._calls[call.id] = sureness.get(call.id), call.ask
+            self._calls[call.id] = _Call(sureness.get(call.id), call.ask)
             while len(self._calls) > MAX_CALLS:
                 self._calls.popitem(last=False)
         return properties
@@ -187,9 +197,9 @@ class ToolGrammarChatClient(
 
 def _class_of(options: Mapping[str, Any]) -> Any:
     """Return the response format, or the Pydantic class that ``output_type`` gives instead."""
-    shape = options.get("output_type")
-    if isinstance(shape, type(BaseModel)):
-        return shape
+    output_type = options.get("output_type")
+    if isinstance(output_type, type(BaseModel)):
+        return output_type
     response_format = _format_of(options)
     if isinstance(response_format, type) and not isinstance(response_format, type(BaseModel)):
         return _shared.closed(response_format)  # the framework reads no dataclass and no typed dict

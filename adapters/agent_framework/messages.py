@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -108,12 +107,12 @@ def to_messages(messages: Sequence[FrameworkMessage], instructions: Any = None) 
     for message in messages:
         results = [content for content in message.contents if content.type == "function_result"]
         for content in results:
-            given: Any = content.result if isinstance(content.result, str) else str(content.result)
-            if any(item.type != "text" for item in content.items or ()):
-                given = tuple(part for item in content.items or () if (part := _part(item)) is not None)
-            answer = Message("tool", given, tool_call_id=content.call_id, name=_name_of(result, content))
-            result.append(replace(answer, is_error=content.exception is not None))
-        if len(results) < len(message.contents) or not results:
+            value: Any = content.result if isinstance(content.result, str) else str(content.result)
+            if any(item.type != "text" for item in content.items or ()):  # parts, among them images
+                value = tuple(part for item in content.items or () if (part := _part(item)) is not None)
+            name, failed = _name_of(result, content), content.exception is not None
+            result.append(Message("tool", value, tool_call_id=content.call_id, name=name, is_error=failed))
+        if len(results) < len(message.contents) or not results:  # there is more than results
             result.append(_to_message(message))
     return result
 

@@ -53,23 +53,27 @@ JsonOutput = Union[bool, "type[BaseModel]", None]
 def _in_extra(
     tool_choice: Any, json_output: JsonOutput, extra: Mapping[str, Any]
 ) -> tuple[Any, JsonOutput, Mapping[str, Any]]:
-    """Return the arguments of a call with what is among the extra ones in OpenAI's form.
+    """Return the three arguments, with the ``tool_choice`` and ``response_format`` of the extra ones moved into the
+    others: the latter is ``json_output``, or the extra argument ``output_type``.
 
     Raises:
         ModelError: something is given twice, or in no known form.
     """
-    left = dict(extra)
-    choice, form = left.pop("tool_choice", None), left.pop("response_format", None)
-    if (choice is not None and tool_choice != "auto") or (form is not None and json_output):
-        name = "json_output" if form is not None and json_output else "tool_choice"
-        raise ModelError(f"{name} is given twice", hint=f"give it as {name}=, and not in extra_create_args")
-    if isinstance(form, type):
-        json_output = form
-    elif form == {"type": "json_object"}:
+    others = dict(extra)
+    choice, response_format = others.pop("tool_choice", None), others.pop("response_format", None)
+    for name, is_twice in (
+        ("json_output", response_format is not None and json_output),
+        ("tool_choice", choice is not None and tool_choice != "auto"),
+    ):
+        if is_twice:
+            raise ModelError(f"{name} is given twice", hint=f"give it as {name}=, and not in extra_create_args")
+    if isinstance(response_format, type):
+        json_output = response_format
+    elif response_format == {"type": "json_object"}:
         json_output = True
-    elif not _shared.is_free(form):
-        left["output_type"] = _shared.schema_in(form)
-    return tool_choice if choice is None else choice, json_output, left
+    elif not _shared.is_free(response_format):
+        others["output_type"] = _shared.schema_in(response_format)
+    return tool_choice if choice is None else choice, json_output, others
 
 
 class ToolGrammarClientConfig(BaseModel):
@@ -236,7 +240,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         if token is not None:
             token.add_callback(stop.set)  # no more than a flag: the token's lock is held while it calls back
         params = replace(self._params(conversation, tools, tool_choice, json_output, extra), cancel=stop.is_set)
-        check = _shared.validators_of(json_output or self._shape(json_output, extra))
+        check = _shared.validators_of(json_output or self._output_type(json_output, extra))
         return _shared.Request(self._loaded.model(), conversation, params, check)
 
     def _params(
@@ -256,23 +260,20 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                 raise ModelError(f"json_output is {json_output!r}", hint="give True, or a Pydantic class")
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
-        shape = self._shape(json_output, extra)
-        params = self._loaded.with_tools(sampling(arguments), openai_tools(tools), choice, schema, shape)
+        output_type = self._output_type(json_output, extra)
+        params = self._loaded.with_tools(sampling(arguments), openai_tools(tools), choice, schema, output_type)
         if params.tools is not None:
             if "parallel_tool_calls" in arguments:
                 return params
             # Agents pass handoffs as tools, and act on the first of several only.
-            handoffs = any(name.startswith("transfer_to_") for name in params.tools.names)
-            return replace(params, parallel_tool_calls=not handoffs)
-        if (
-            params.json_mode is None
-            and params.grammar is None
-            and (names := selection(conversation, arguments.get(SELECT)))
-        ):
-            return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names)))
+            has_handoffs = any(name.startswith("transfer_to_") for name in params.tools.names)
+            return replace(params, parallel_tool_calls=not has_handoffs)
+        if params.json_mode is None and params.grammar is None:
+            names = selection(conversation, arguments.get(SELECT))
+            return replace(params, grammar=Grammar.choice(*map(Grammar.literal, names))) if names else params
         return params
 
-    def _shape(self, json_output: JsonOutput, extra: Mapping[str, Any]) -> Any:
+    def _output_type(self, json_output: JsonOutput, extra: Mapping[str, Any]) -> Any:
         """Return the ``output_type`` of a call; the client's own gives way to what the call asks for."""
         own = None if json_output else self._create_args.get("output_type")
         return extra.get("output_type", own)
@@ -280,7 +281,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     def _result(self, generation: Generation, request: _shared.Request) -> ToolGrammarCreateResult:
         """Return an answer as AutoGen's result, and count its tokens.
 
-        Beside calls, AutoGen has no place for text but ``thought``.
+        Text beside calls is in ``thought``, as AutoGen has no other place for it.
         """
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
         for counter in (self._actual, self._total):
@@ -357,8 +358,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         arguments = dict(self._create_args)
         if isinstance(arguments.get("grammar"), Grammar):
             arguments["grammar"] = arguments["grammar"].dumps()
-        if not isinstance(shape := arguments.get("output_type"), (NoneType, Mapping, bool)):
-            raise ModelError(f"{shape!r} cannot be written as a component", hint="give it to the call")
+        if not isinstance(output_type := arguments.get("output_type"), (NoneType, Mapping, bool)):
+            raise ModelError(f"{output_type!r} cannot be written as a component", hint="give it to the call")
         return ToolGrammarClientConfig(model=self._loaded.uri, options=options, create_args=arguments)
 
     @classmethod

@@ -188,6 +188,10 @@ def with_speakers(schema: Any, messages: Sequence[Message]) -> Any:
     if listed is None or speaker is None:
         return schema
     names = [name.strip() for name in listed[1].split(",")]
-    only = {"type": "object", "properties": {"reason": {"type": "string"}, "answer": {"enum": names}}}
-    closed = {**only, "required": ["reason", "answer"], "additionalProperties": False}
-    return {**schema, "properties": {**schema["properties"], "next_speaker": closed}}
+    next_speaker = {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, "answer": {"enum": names}},
+        "required": ["reason", "answer"],
+        "additionalProperties": False,
+    }
+    return {**schema, "properties": {**schema["properties"], "next_speaker": next_speaker}}

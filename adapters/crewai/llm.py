@@ -227,7 +227,7 @@ class _Turn:
         self.response_model = response_model
         self.collected = _shared.Collector()
         self.streaming = bool(llm._effective_stream())
-        self.in_text = False  # tools are called in text
+        self.calls_as_text = False  # CrewAI reads the calls from the text (`React`)
         self.shown = ""
         self.answer_model: type[BaseModel] | None = None
 
@@ -247,7 +247,7 @@ class _Turn:
                 raise
 
     def request(self) -> _shared.Request:
-        """Return the request, after CrewAI's hooks have seen the messages."""
+        """Return the request, after CrewAI's hooks have seen the messages; keep what `take` and `result` need of it."""
         llm = self.llm
         self.formatted = llm._format_messages(self.messages)
         llm._invoke_before_llm_call_hooks(self.formatted, self.who["from_agent"])
@@ -258,34 +258,34 @@ class _Turn:
             self.answer_model = answer_model(self.who["from_agent"], self.who["from_task"])
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
         params = llm._params()
-        if (tools and choice != "none") or schema is not None or self.in_text:
-            params = replace(params, grammar=None)  # it is for free text
+        if (tools and choice != "none") or schema is not None or self.calls_as_text:
+            params = replace(params, grammar=None)  # the grammar of the fields is for free text
         params = llm._loaded.with_tools(params, tools, choice, schema)
-        if self.in_text:
+        if self.calls_as_text:
             form: Any = React(tuple(params.stop))
             params = replace(params, tool_format=form)
-        several = llm.parallel_tool_calls and not self.in_text and not self.functions
+        several = llm.parallel_tool_calls and not self.calls_as_text and not self.functions
         self.params = replace(params, parallel_tool_calls=several)
         # In text, CrewAI reads the answer itself.
-        check = None if self.in_text else _shared.validators_of(self.answer_model)
+        check = None if self.calls_as_text else _shared.validators_of(self.answer_model)
         self.sent = _shared.Request(llm._loaded.model(), conversation, self.params, check)
         return self.sent
 
     def _tools_and_choice(self, conversation: list[Message]) -> tuple[list[dict[str, Any]], str]:
-        """Return the tools of the request, and the choice among them; note if they are called in text."""
+        """Return the tools of the request, and the choice among them; set ``calls_as_text``."""
         agent, task = self.who["from_agent"], self.who["from_task"]
         tools = original_tools(self.tools or [], agent, task)
         if not tools and self.response_model is None:
             tools = text_tools(conversation, agent, task)
-            self.in_text = bool(tools)
+            self.calls_as_text = bool(tools)
         if self.response_model is None and is_forced_to_answer(conversation):
             return tools or called_tools(conversation), "none"
-        choice = self.llm.tool_choice
         if not tools:
-            choice = "none"
-        elif self.functions:
-            choice = "required"  # what CrewAI reads is the function's result
-        elif choice == "required_first":
+            return tools, "none"
+        if self.functions:
+            return tools, "required"  # what CrewAI reads is the function's result
+        choice = self.llm.tool_choice
+        if choice == "required_first":
             choice = "auto" if is_answered(conversation) else "required"
         return tools, choice
 
@@ -296,8 +296,8 @@ class _Turn:
             return
         if isinstance(event, ReasoningDelta):
             self.llm._emit_thinking_chunk_event(event.text, **self.who)
-        elif self.in_text:
-            before, self.shown = self.shown, self._in_text()
+        elif self.calls_as_text:
+            before, self.shown = self.shown, self._spelled()
             if chunk := self.shown[len(before) :]:
                 self.llm._emit_stream_chunk_event(chunk, **self.who, call_type=LLMCallType.LLM_CALL)
         elif isinstance(event, TextDelta):
@@ -312,16 +312,16 @@ class _Turn:
         """Return the answer in CrewAI's form."""
         usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
-        usage |= self.sent.details(generation)  # the one open place that CrewAI's event of an answer has
+        usage |= self.sent.details(generation)  # CrewAI's event of an answer takes further members in its usage only
         calls = generation.tool_calls
         if calls and self.functions and calls[0].name in self.functions:
             _shared.require_executable(calls[0])
             return self.llm._handle_tool_execution(
                 calls[0].name, dict(calls[0].arguments), self.functions, self.who["from_task"], self.who["from_agent"]
             )
-        for call in calls if self.in_text else ():
+        for call in calls if self.calls_as_text else ():
             _shared.require_executable(call)  # CrewAI repairs text that does not parse, and would run it
-        as_text = self.in_text or not calls
+        as_text = self.calls_as_text or not calls
         answer = self._text(generation) if as_text else [openai_call(call) for call in calls]
         self.llm._emit_call_completed_event(
             response=answer,
@@ -342,16 +342,16 @@ class _Turn:
             BudgetError: the token budget ran out inside a structured answer.
         """
         if self.answer_model is not None and not generation.tool_calls:
-            # In text, the answer has words before it, and no pointers into it.
-            cut = ("",) if self.in_text and generation.finish_reason == "length" else generation.cut
+            # In a text, words stand before the answer: what is cut has no pointers into it.
+            cut = ("",) if self.calls_as_text and generation.finish_reason == "length" else generation.cut
             _shared.require_whole(replace(generation, cut=cut), self.params)
-        if self.in_text:
-            return self._in_text()
+        if self.calls_as_text:
+            return self._spelled()
         if self.response_model is None:
             return generation.text
         return self.response_model.model_validate_json(generation.text)
 
-    def _in_text(self) -> str:
-        """Return the text so far, in the form that CrewAI searches for actions."""
+    def _spelled(self) -> str:
+        """Return the answer so far as a text, in the form that CrewAI searches for actions."""
         call = next(iter(self.collected.started.values()), None)
         return spelled(self.collected.text, call.name if call else None, self.collected.arguments.get(0, ""))

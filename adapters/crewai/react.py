@@ -28,9 +28,10 @@ ACTION, INPUT, FINAL = "Action: ", "\nAction Input: ", "Final Answer:"
 OBSERVATION = "Observation:"
 # Beginnings of an action or of the answer, as CrewAI looks for them.
 _MARKERS = rf"Action\s*\d*\s*:|{FINAL}"
+# Characters with a meaning in patterns of ECMA-262, which are those of `Grammar.from_regex`.
 _SYNTAX = re.compile(r"[\^$\\.*+?()[\]{}|/]")
 _CALL = re.compile(rf"{ACTION}([^\n]*){INPUT}")
-# The beginning of one, at the end of the text.
+# The beginning of a call, at the end of the text.
 _OPEN_CALL = re.compile(rf"{ACTION}[^\n]*(?:{'|'.join(INPUT[:size] for size in range(len(INPUT)))})\Z")
 _MARKS = marker_search((ACTION, FINAL))
 
@@ -68,11 +69,10 @@ class React(WireFormat):
         """Return the language: a thought, then exactly one action or the final answer."""
         endings = []
         if turn.max_calls != 0:
-            form = turn.grammars.number(self.name)
-            endings += [
-                Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + turn.part(tool, form, partial(turn.arguments, tool))
-                for tool in turn.tools
-            ]
+            key = turn.grammars.number(self.name)
+            for tool in turn.tools:
+                arguments = turn.part(tool, key, partial(turn.arguments, tool))
+                endings.append(Grammar.literal(f"{ACTION}{tool.name}{INPUT}") + arguments)
         if turn.min_calls == 0:
             endings.append(Grammar.literal(FINAL + " ") + self._answer(turn))
         forbidden = "|".join([_MARKERS, *(_SYNTAX.sub(r"\\\g<0>", word) for word in self.stop)])
@@ -81,11 +81,11 @@ class React(WireFormat):
         return thought + Grammar.choice(*endings)
 
     def _answer(self, turn: TurnSpec) -> Grammar:
+        """Return the language of the final answer: JSON of the response schema, or text that is not blank."""
         if turn.response_schema is not None:
             return Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
-        # CrewAI strips space and fences, and reads an answer that is empty then as none.
-        blank, shown = Grammar.from_regex(r"[\s`]*"), Grammar.from_regex(rf"(?![\s\S]*{FINAL})[^\s`][\s\S]*")
-        return blank + shown
+        # CrewAI strips white space and the backticks of fences, and takes an empty rest for no answer.
+        return Grammar.from_regex(r"[\s`]*") + Grammar.from_regex(rf"(?![\s\S]*{FINAL})[^\s`][\s\S]*")
 
     def parser(
         self,
@@ -143,7 +143,7 @@ class _Parser(StreamParser):
                 self._state = self._read_arguments
                 return True
             if not self._final and self._buffer.match(_OPEN_CALL):
-                return False
+                return False  # more text decides whether it is a call
         elif mark == FINAL:
             self._state = self._read_answer
         self._write(self._buffer.take(self._buffer.position + len(mark)), events)

@@ -37,7 +37,7 @@ class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
         Tools replace those of an earlier binding, together with the choice among them.
         """
         settings = {name: value for name, value in self.kwargs.items() if name not in _OF_TOOLS}
-        if "tools" not in self.kwargs and "tool_choice" in self.kwargs:
+        if "tools" not in self.kwargs and "tool_choice" in self.kwargs:  # a choice that waits for its tools
             settings["tool_choice"] = self.kwargs["tool_choice"]
         # None is the default of an argument: it replaces nothing that is bound.
         settings |= {name: value for name, value in kwargs.items() if value is not None or name not in settings}

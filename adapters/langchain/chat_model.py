@@ -191,16 +191,17 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         """Return the key under which answers are cached, by content: classes and grammars may look alike and differ."""
         with _shared.translated(translation.errors):
             key = {**kwargs, "response_format": translation.response_schema(kwargs.get("response_format"))}
-            shape = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
+            # What the output type means for the model: a grammar, or JSON of a schema.
+            params = self.loaded.with_tools(GenerateParams(), (), None, None, kwargs.get("output_type"))
             if tools := kwargs.get("tools"):
                 key["tools"] = translation.openai_tools(tools)
         # The validators of a class are no part of its schema, and classes of equal schemas may differ in them.
         if isinstance(answer_type := kwargs.get("response_format") or kwargs.get("output_type"), type):
             key["validators"] = f"{answer_type.__module__}.{answer_type.__qualname__}"
-        if (grammar := kwargs.get("grammar", shape.grammar)) is not None:
+        if (grammar := kwargs.get("grammar", params.grammar)) is not None:
             key["grammar"] = hash(Grammar.from_any(grammar))
         if kwargs.get("output_type") is not None:
-            key["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
+            key["output_type"] = None if params.json_mode is None else params.json_mode.schema
         model = kwargs.get("model")
         key["model"] = self.loaded.identity if model is None else model if isinstance(model, str) else model.identity
         return str(sorted({**self._get_invocation_params(stop=stop), **key}.items()))
@@ -284,7 +285,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         """
         with _shared.translated(translation.errors):
             formatted = [translation.openai_tool(tool) for tool in tools]
-            # Refused now if it is none; what it allows is read from it again at each call.
+            # A wrong choice is an error now, not at the first call, which reads it again.
             _shared.tool_choice(tool_choice, [*map(_shared.tool_name, formatted)])
         bound: dict[str, Any] = {"tools": formatted, "tool_choice": tool_choice}
         if strict is not None:
@@ -345,21 +346,23 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         return _shared.probability_params({**own, **given})
 
     def _thinking(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reasoning that is asked for, in tokens or in a word; that of a call goes before the object's.
+        """Return the option ``thinking`` of a call: from the settings of the call, else from those of the object; empty
+        if neither has ``thinking`` or ``reasoning_effort``.
 
         Raises:
-            ModelError: both are given at once, or the word is not known.
+            ModelError: the same settings have both, or the effort is not known.
         """
-        own = {"thinking": self.thinking, "reasoning_effort": self.reasoning_effort}
-        for given in (kwargs, own):
-            thinking, effort = given.get("thinking"), given.get("reasoning_effort")
+        of_object = {"thinking": self.thinking, "reasoning_effort": self.reasoning_effort}
+        for settings in (kwargs, of_object):
+            thinking, effort = settings.get("thinking"), settings.get("reasoning_effort")
             if thinking is not None and effort is not None:
                 raise ModelError("thinking and reasoning_effort are both given", hint="give one of them")
-            if effort is None and thinking is None:
-                continue
-            if effort is not None and (not isinstance(effort, str) or effort not in _shared.EFFORTS):
-                raise ModelError(f"reasoning_effort is {effort!r}", hint=f"one of {[*_shared.EFFORTS]}")
-            return {"thinking": thinking if effort is None else _shared.EFFORTS[effort]}
+            if thinking is not None:
+                return {"thinking": thinking}
+            if effort is not None:
+                if not isinstance(effort, str) or effort not in _shared.EFFORTS:
+                    raise ModelError(f"reasoning_effort is {effort!r}", hint=f"one of {[*_shared.EFFORTS]}")
+                return {"thinking": _shared.EFFORTS[effort]}
         return {}
 
     def _request(self, messages: Sequence[BaseMessage], stop: Any, kwargs: Mapping[str, Any]) -> _shared.Request:
@@ -367,20 +370,19 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
         _shared.require_known(kwargs, _PER_CALL)
         if kwargs.get("stream_usage") is False:
             raise ModelError("stream_usage is False", hint="usage is in the last chunk of every stream: leave it out")
-        given = {name: getattr(self, name) for name in _shared.GENERATION}
-        given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
-        given |= {**self._probabilities(kwargs), **self._thinking(kwargs)}
-        given["stop"] = self.stop if stop is None else stop
-        params = _shared.generation_params(given)
+        settings = {name: getattr(self, name) for name in _shared.GENERATION}
+        settings |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
+        settings |= {**self._probabilities(kwargs), **self._thinking(kwargs)}
+        settings["stop"] = self.stop if stop is None else stop
+        params = _shared.generation_params(settings)
         tools = translation.tools_at_the_end(messages, translation.openai_tools(kwargs.get("tools") or ()))
-        response_format = kwargs.get("response_format")
+        response_format, output_type = kwargs.get("response_format"), kwargs.get("output_type")
         schema = translation.response_schema(response_format)
-        shape = kwargs.get("output_type")
-        params = self.loaded.with_tools(params, tools, kwargs.get("tool_choice"), schema, shape)
+        params = self.loaded.with_tools(params, tools, kwargs.get("tool_choice"), schema, output_type)
         allow_cut = bool(kwargs.get("allow_cut"))
-        validators = _shared.validators_of(response_format or shape, must_pass=not allow_cut)
-        if (answer := kwargs.get("answer_class")) is not None:
-            validators = _shared.validators_of(answer, params.tool_choice, must_pass=False)
+        validators = _shared.validators_of(response_format or output_type, must_pass=not allow_cut)
+        if (answer_class := kwargs.get("answer_class")) is not None:  # of the arguments of the demanded call
+            validators = _shared.validators_of(answer_class, params.tool_choice, must_pass=False)
         model, conversation = self.loaded.model(kwargs.get("model")), translation.to_messages(messages)
         return _shared.Request(model, conversation, params, validators, allow_cut)
 

@@ -59,7 +59,8 @@ def _injected(request: Any) -> dict[str, Any]:
 
 
 def _annotations(tool: Any) -> Iterable[tuple[str, tuple[Any, ...]]]:
-    """Return the parameters of a tool's function, each with what it is annotated with."""
+    """Return the parameters of a tool's function, each with its annotations: ``state: Annotated[dict, InjectedState]``
+    -> ``("state", (InjectedState,))``."""
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
     if function is None:
         return []

@@ -62,16 +62,14 @@ def openai_tool(tool: Any) -> dict[str, Any]:
     if is_typeddict(tool):
         with suppress(TypeError):  # of Required and NotRequired, which their conversion cannot read
             return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
-    if (
-        callable(tool)
-        and not isinstance(tool, (type, BaseTool))
-        and hasattr(tool, "__name__")
-        and tool.__name__ != "<lambda>"
-    ):
+    name = getattr(tool, "__name__", "<lambda>")
+    is_function = callable(tool) and not isinstance(tool, (type, BaseTool))
+    if is_function and name != "<lambda>":
+        # LangChain leaves out the parameters that it injects.
         model = create_schema_from_function(
-            tool.__name__, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
+            name, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
         )
-        tool = {"name": tool.__name__, "description": model.__doc__ or "", "parameters": model}
+        tool = {"name": name, "description": model.__doc__ or "", "parameters": model}
     return _shared.openai_tool(tool)
 
 
@@ -179,22 +177,22 @@ def tools_at_the_end(messages: Sequence[BaseMessage], tools: Sequence[dict[str, 
         return list(tools)  # equal tools under one name are found where the grammar is made
     known = {_shared.tool_name(tool): tool for tool in tools}
     for change in changes:
-        kind = change["type"]
+        kind, tool = change["type"], change.get("tool")
+        tool = tool if isinstance(tool, Mapping) else {}
+        added: Any = []
         if kind == "additional_tools":
             added = change.get("tools")
             if not isinstance(added, list):
                 raise ModelError("additional_tools without a list of tools", hint='{"type": ..., "tools": [...]}')
-        else:
-            tool = change.get("tool")
-            tool = tool if isinstance(tool, Mapping) else {}
-            added = [tool["definition"]] if kind == "tool_addition" and "definition" in tool else []
-            if not added:
-                name = tool.get("name", tool.get("tool_name"))
-                if name not in known:
-                    hint = f"the tools there are {list(known)}; a new tool has a tool_definition"
-                    raise ModelError(f"{kind} names {name!r}, which is none of the tools", hint=hint)
-                if kind == "tool_removal":
-                    del known[name]
+        elif kind == "tool_addition" and "definition" in tool:
+            added = [tool["definition"]]
+        else:  # the removal, or the addition of a tool that is there, by its name
+            name = tool.get("name", tool.get("tool_name"))
+            if name not in known:
+                hint = f"the tools there are {list(known)}; a new tool has a tool_definition"
+                raise ModelError(f"{kind} names {name!r}, which is none of the tools", hint=hint)
+            if kind == "tool_removal":
+                del known[name]
         for each in openai_tools(added):
             known[_shared.tool_name(each)] = each
     return list(known.values())
@@ -212,6 +210,7 @@ def _is_change(block: Any) -> bool:
 
 
 def _change_blocks(message: BaseMessage) -> list[Any]:
+    """Return the blocks of a system message that change the tools."""
     blocks = message.content if isinstance(message, SystemMessage) and isinstance(message.content, list) else []
     return [block for block in blocks if _is_change(block)]
 
@@ -350,6 +349,7 @@ class Chunks:
         return []
 
     def _content(self, kind: str, text: str) -> Any:
+        """Return the content of a chunk with text or reasoning: a list of one block, or the text."""
         return [{"type": kind, kind: text, "index": f"lc_{kind}"}] if self._blocks else text
 
 

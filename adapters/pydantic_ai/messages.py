@@ -128,7 +128,9 @@ def sampling(settings: Mapping[str, Any], thinking: Any) -> GenerateParams:
             given[ours] = value
         elif not (value is None or name in _READ or name.startswith(_OTHERS) or value in _NOTHING.get(name, ())):
             known = {*_OURS, *_READ, *_NOTHING, *(_PREFIX + option for option in _shared.GENERATION)}
-            _shared.require_known({name}, known - (set(_NOTHING) if name in _NOTHING else set()))
+            if name in _NOTHING:  # known, and its value is not
+                known -= set(_NOTHING)
+            _shared.require_known({name}, known)
     timeout = given.get("timeout")
     if timeout is not None and not isinstance(timeout, (int, float)):
         raise ModelError(f"timeout is {timeout!r}", hint="give a number of seconds")
@@ -168,15 +170,15 @@ def to_messages(messages: Sequence[parts.ModelMessage]) -> list[Message]:
             if (answer := _answer(message)) is not None:
                 result.append(answer)
             continue
-        files: list[Any] = []
+        files: list[Any] = []  # of results, which have no place for them: they are a message of the user, at the end
         for part in message.parts:
             if isinstance(part, parts.SystemPromptPart):
                 result.append(Message("system", part.content))
             elif isinstance(part, parts.UserPromptPart):
                 result.append(_user(part.content))
             elif isinstance(part, parts.ToolReturnPart):
-                text, more = part.model_response_str_and_user_content(wrap_if_error=False)
-                files += more
+                text, files_of_result = part.model_response_str_and_user_content(wrap_if_error=False)
+                files += files_of_result
                 is_error = part.outcome in ("failed", "retried")
                 result.append(
                     Message("tool", text, tool_call_id=part.tool_call_id, name=part.tool_name, is_error=is_error)

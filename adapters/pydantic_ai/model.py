@@ -145,6 +145,7 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
             request, parameters = self._request(messages, model_settings, model_request_parameters)
             request = replace(request, params=replace(request.params, cancel=stop.is_set))
             events = request.astream()
+            # A request that fails at once is an error here, where the framework may try another model.
             first = await anext(events)
         async with events:
             yield _Stream(parameters, self.model_name, request, first, events, stop)
@@ -174,21 +175,30 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
         """Return one request, ready for the model, and the parameters as the framework completed them."""
         settings, parameters = self.prepare_request(settings, parameters)
         params = sampling(settings or {}, parameters.thinking)
-        shown = parameters.declared_tool_defs
+        tools = parameters.declared_tool_defs
         choice = resolve_tool_choice(settings, parameters)
-        if not isinstance(choice, str):
+        if not isinstance(choice, str):  # a choice among some of the tools
             choice, allowed = choice
-            shown = {name: tool for name, tool in shown.items() if name in allowed}
-        output = parameters.output_object
-        schema = None if output is None or not parameters.allow_text_output else _shared.closed(output.json_schema)
-        params = self._loaded.with_tools(params, [*map(to_tool, shown.values())], choice, schema)
+            tools = {name: tool for name, tool in tools.items() if name in allowed}
+        schema = None
+        if parameters.output_object is not None and parameters.allow_text_output:  # else a tool has the output
+            schema = _shared.closed(parameters.output_object.json_schema)
+        params = self._loaded.with_tools(params, [*map(to_tool, tools.values())], choice, schema)
         conversation = instructed(to_messages(messages), self._get_instruction_parts(messages, parameters))
         return _shared.Request(self._loaded.model(), conversation, params), parameters
 
 
 @dataclass
 class _Stream(StreamedResponse):  # type: ignore[misc]
-    """One answer, as it is written."""
+    """One answer, as it is written.
+
+    Attributes:
+        _name: the name of the model.
+        _request: the request.
+        _first: the first event of the answer, which was awaited before the stream was handed out.
+        _events: the other events.
+        _stop: set: the model stops.
+    """
 
     _name: str
     _request: _shared.Request
@@ -209,13 +219,14 @@ class _Stream(StreamedResponse):  # type: ignore[misc]
             try:
                 generation = await self._events.result()
             except CancelledError:
-                if self.cancelled:
+                if self.cancelled:  # by `close_stream`: the reader wants no more
                     return
                 raise
             self._request.check(generation)
         self.provider_details = self._request.details(generation)
 
     def _taken(self, event: Event, collected: _shared.Collector) -> Iterator[ModelResponseStreamEvent]:
+        """Collect an event, and yield it as the framework's; the last one gives the usage and the reason instead."""
         collected.add(event)
         if isinstance(event, Finish):
             self._usage = usage_of(event.usage)
