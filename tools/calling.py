@@ -254,10 +254,10 @@ def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> 
     if tool.function is not None and is_async(tool.function):
         return _run_async(tool, action, limit)
 
-    def items_read() -> Any:
-        return _items_read(action())
+    def drained() -> Any:
+        return _drained(action())
 
-    value = items_read() if limit is None else _in_time(tool, items_read, limit)
+    value = drained() if limit is None else _in_time(tool, drained, limit)
     if inspect.isawaitable(value) or inspect.isasyncgen(value):  # an ordinary function may return a coroutine
         return _run_async(tool, lambda: value, limit)
     return value
@@ -271,7 +271,7 @@ async def arun(tool: Tool, action: Callable[[], Any], timeout: float | None = No
     async def result() -> Any:
         if tool.function is not None and is_async(tool.function):
             return await _awaited(action())
-        return await _awaited(await _in_thread(lambda: _items_read(action())))
+        return await _awaited(await _in_thread(lambda: _drained(action())))
 
     return await _within(tool, result(), _TimeLimit.beginning(timeout))
 
@@ -339,7 +339,8 @@ def _run_async(tool: Tool, action: Callable[[], Any], limit: _TimeLimit | None) 
     except RuntimeError:
         pass
     else:
-        # An ordinary function has run already: its coroutine is closed, as nobody awaits it.
+        # An ordinary function has run already, and the action only hands over its coroutine: close it, as nobody awaits
+        # it. An async function is not called at all.
         value = action() if not is_async(tool.function or action) else None
         if inspect.iscoroutine(value):
             value.close()
@@ -362,8 +363,8 @@ async def _awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def _items_read(value: Any) -> Any:
-    """Return a value; of a generator, the list of what it yields, so this runs the tool."""
+def _drained(value: Any) -> Any:
+    """Return a value; of a generator, the list of what it yields (which runs the tool)."""
     return list(value) if inspect.isgenerator(value) else value
 
 

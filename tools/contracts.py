@@ -175,13 +175,12 @@ def _change(old: Contract, new: Contract, formats: bool) -> ToolChange:
     """Return what became of one tool."""
     calls = _Side(old.kind, old.arguments, new.arguments, formats)
     sides = [calls]
-    breaks: list[Broken] = []
-    if old.result is not None and new.result is None:
-        breaks.append(Broken("result", None, "its results have no schema any more"))
-    elif old.result is not None:
+    if old.result is not None and new.result is not None:
         # Results are covariant: a new result that the old schema refuses breaks callers, so the sides are swapped.
         sides.append(_Side("result", new.result, old.result, formats))
-    breaks = [*(side.breaks for side in sides if side.breaks is not None), *breaks]
+    breaks = [side.breaks for side in sides if side.breaks is not None]
+    if old.result is not None and new.result is None:
+        breaks.append(Broken("result", None, "its results have no schema any more"))
     undecided = tuple(side.undecided for side in sides if side.undecided is not None)
     is_same = all(side.is_same for side in sides)
     verdict: Verdict = "breaks" if breaks else "undecided" if undecided else "same" if is_same else "compatible"

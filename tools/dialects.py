@@ -288,7 +288,11 @@ def _place(steps: _Steps, keyword: str | None = None) -> Place:
 
 
 def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema with the standard's names of keywords, without those that are null."""
+    """Return the schema with the standard's names of keywords, without those that are null.
+
+    Of several names for a keyword, the standard's own counts, else the first: ``{"type_": ..., "param_type": ...}`` has
+    the type of ``type_``.
+    """
     if "type_" in schema:
         # A protocol buffer as a dict: what was not given has its type's zero value.
         kind = schema["type_"]
@@ -304,7 +308,8 @@ def _by_the_standard(schema: Mapping[str, Any]) -> Mapping[str, Any]:
             value = "#/$defs/" + value.removeprefix("#/defs/")
         if value is None and (name in _NEVER_NULL or key in ("default", "example")):
             continue  # in a dialect with other names or nulls, a default of null was not given either
-        if name == key or (schema.get(name) is None and name not in result):
+        is_first = schema.get(name) is None and name not in result
+        if name == key or is_first:
             result[name] = value
     return result
 

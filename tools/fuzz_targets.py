@@ -203,13 +203,13 @@ class HttpTarget:
             else:
                 is_text = not parameter.as_json
             readings = list(islice(_readings(value), _MAX_READINGS + 1)) if is_text else [value]
-            present = [each for each in readings if each is not _ABSENT]
-            valid = next((each for each in present if judge_of_one.is_valid({key: each})), _ABSENT)
-            if valid is not _ABSENT:
-                read[key] = valid
+            may_be_absent = any(each is _ABSENT for each in readings)
+            valid = [each for each in readings if each is not _ABSENT and judge_of_one.is_valid({key: each})]
+            if valid:
+                read[key] = valid[0]
             elif len(readings) > _MAX_READINGS:
                 return None  # one that was not tried may be valid
-            elif len(present) == len(readings):
+            elif not may_be_absent:  # else the service may read no value at all
                 read[key] = value
         try:
             request(self._url, arguments)

@@ -64,19 +64,19 @@ def _texts(draw: st.DrawFn, constraint: Constraint, max_bytes: int) -> str:
     matcher = constraint.matcher()
     written = b""
     while not matcher.is_finished:
-        forced = matcher.forced_bytes()
-        if not forced:
-            shortest = matcher.shortest_completion()
+        piece = matcher.forced_bytes()
+        if not piece:
+            shortest = matcher.shortest_completion()  # empty: the text may end here
             if len(written) >= max_bytes:
                 return (written + shortest).decode()
-            other = [token for token in matcher.allowed_tokens() if token < 256 and token != next(iter(shortest), None)]
-            if not other or draw(st.integers(0, 3)) == 0:
+            others = [byte for byte in matcher.allowed_tokens() if byte < 256 and bytes((byte,)) != shortest[:1]]
+            if not others or draw(st.integers(0, 3)) == 0:
                 if not shortest:
                     return written.decode()
-                forced = shortest[:1]
+                piece = shortest[:1]
             else:
-                other.sort(key=lambda byte: (byte not in _SIMPLE, _SIMPLE.find(byte), byte))
-                forced = bytes((draw(st.sampled_from(other)),))
-        matcher.accept_bytes(forced)
-        written += forced
+                others.sort(key=lambda byte: (byte not in _SIMPLE, _SIMPLE.find(byte), byte))
+                piece = bytes((draw(st.sampled_from(others)),))
+        matcher.accept_bytes(piece)
+        written += piece
     return written.decode()

@@ -31,7 +31,7 @@ STYLES = {
 
 
 def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
-    """Return a turn as a structural tag, in the present form.
+    """Return a turn as a structural tag, in xgrammar's current form: ``{"type": "structural_tag", "format": ...}``.
 
     Raises:
         GrammarError: a structural tag cannot express the calls of the format, or the text around them.
@@ -131,6 +131,11 @@ def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
 
 
 def _style(wire: XmlCalls) -> str:
+    """Return xgrammar's name of the style in which a format writes arguments.
+
+    Raises:
+        GrammarError: there is none.
+    """
     style = STYLES.get(wire.parameter.rstrip())
     if style is None:
         raise GrammarError(

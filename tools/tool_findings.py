@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any
 
 from toolgrammar.core.errors import Place, ToolGrammarError
-from toolgrammar.core.grammar import Grammar, Witness
+from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import escape
 
 from .contracts import contract_of
@@ -113,8 +113,9 @@ class SetFindings:
                 yield pair
 
 
-def _call_with(grammar: Grammar, names: Sequence[str]) -> Witness:
-    """Return a smallest call with some parameters: its ``text``, or ``is_none``, or neither if that is undecided."""
+def _call_with(grammar: Grammar, names: Sequence[str]) -> Any:
+    """Return a smallest call with some parameters, a `Witness`: its ``text``, or ``is_none``, or neither if that is not
+    decided."""
     return grammar.compare(Grammar.from_json_schema({"not": {"required": list(names)}})).lost
 
 
@@ -125,7 +126,8 @@ def _told(tool: Tool, properties: Mapping[str, Any]) -> Hashable:
         (name, _words(schema.get("description", "") if isinstance(schema, Mapping) else ""))
         for name, schema in properties.items()
     ]
-    return about or "".join(_words(tool.name)).replace("_", ""), tuple(sorted(parameters))
+    name = "".join(_words(tool.name)).replace("_", "")  # add_user, addUser -> adduser
+    return about or name, tuple(sorted(parameters))
 
 
 def _words(text: object) -> tuple[str, ...]:

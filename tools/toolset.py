@@ -881,11 +881,12 @@ class ToolSet(Execution):
             message, repaired = self.repair(text, "json", most=SPELLING_ONLY)
         except (ToolGrammarError, ValueError, TypeError, RecursionError):
             return call
-        if repaired.is_cut or len(message.tool_calls) != 1:
-            return call
-        return replace(message.tool_calls[0], id=call.id)
+        is_one_call = not repaired.is_cut and len(message.tool_calls) == 1
+        return replace(message.tool_calls[0], id=call.id) if is_one_call else call
 
     def _checker(self, name: str) -> ArgumentChecker:
+        """Return the check of a tool's arguments, with the values of the conversation if it is offered there."""
+
         def make() -> ArgumentChecker:
             from .argument_checker import ArgumentChecker
 

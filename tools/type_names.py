@@ -71,7 +71,8 @@ def _read(node: ast.expr) -> dict[str, Any] | None:
 
 
 def _subscript(name: str | None, inner: list[ast.expr]) -> dict[str, Any] | None:
-    """Return the schema of ``name[inner]``."""
+    """Return the schema of ``name[inner]``, with the name in lower case: of a generic type, ``optional``, ``union`` or
+    ``literal``."""
     if name == "literal":
         values = [part.value for part in inner if isinstance(part, ast.Constant)]
         return {"enum": values} if len(values) == len(inner) and all(map(_is_json, values)) else None

@@ -114,6 +114,7 @@ async def _call(
         await call_next()
         return
     call_id = context.metadata["call_id"]
+    # A model may use an id twice, so newer versions of the framework give each occurrence of a call an id of its own.
     occurrence = context.metadata.get("function_call_occurrence_id", call_id)
     arguments: Any = context.arguments
     call = Content.from_function_call(

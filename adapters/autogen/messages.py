@@ -69,7 +69,8 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
     if (select := arguments.get(SELECT)) is not None and not isinstance(select, bool):
         raise ModelError(f"{SELECT} is {select!r}", hint="give True, False, or None")
     given = {name: arguments[name] for name in _shared.GENERATION if name in arguments}
-    return _shared.generation_params({**given, **_shared.probability_params({**arguments, "masses": None})})
+    probabilities = _shared.probability_params({**arguments, "masses": None})  # AutoGen has no place for masses
+    return _shared.generation_params({**given, **probabilities})
 
 
 def token_logprob(token: Mapping[str, Any]) -> ChatCompletionTokenLogprob:

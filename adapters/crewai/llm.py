@@ -94,7 +94,7 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
         hosted = [name for name, accepted in _HOSTED.items() if getattr(self, name) not in accepted]
         _shared.require_known(hosted, known, "no model here has, or not with this value:")
         if self.tool_choice != "required_first":
-            # A name is looked up where there are tools.
+            # The tools are not known yet: any name is taken for the name of one, and looked up at each call.
             _shared.tool_choice(self.tool_choice, [self.tool_choice or "a tool"])
         self._params()  # a wrong value is an error now, not at the first call
 
@@ -205,7 +205,15 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI
 
 
 class _Turn:
-    """One call, from CrewAI's arguments to its result, with the events that CrewAI's bus expects on the way."""
+    """One call, from CrewAI's arguments to its result, with the events that CrewAI's bus expects on the way.
+
+    Attributes:
+        functions: the functions by which the call of a tool is run here; None or empty: CrewAI runs it.
+        who: the task and the agent that ask, as CrewAI's events take them.
+        response_model: the class of the answer, which is returned as an instance; None: as a text.
+        answer_model: the class that a text answer must match; None: it is free.
+        shown: the text that was streamed so far.
+    """
 
     def __init__(
         self,
@@ -279,6 +287,7 @@ class _Turn:
             tools = text_tools(conversation, agent, task)
             self.calls_as_text = bool(tools)
         if self.response_model is None and is_forced_to_answer(conversation):
+            # Its tools are not sent; a prompt with earlier calls needs them.
             return tools or called_tools(conversation), "none"
         if not tools:
             return tools, "none"

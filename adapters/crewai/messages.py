@@ -38,7 +38,8 @@ def reachable_tools(agent: Any, task: Any) -> dict[str, Any]:
     by_name: dict[str, Any] = {}
     for source in sources:
         if source:
-            by_name = {**convert_tools_to_openai_schema(source)[2], **by_name}
+            _, _, by_crewai_name = convert_tools_to_openai_schema(source)
+            by_name = {**by_crewai_name, **by_name}  # what is there already wins
     return by_name
 
 
@@ -74,7 +75,7 @@ def text_tools(messages: Sequence[Message], agent: Any, task: Any) -> list[dict[
     prompt = "\n".join(message.text for message in messages if message.role in ("system", "user"))
     if INPUT.rstrip() not in prompt:
         return []
-    tools = convert_tools_to_openai_schema(list(reachable_tools(agent, task).values()))[0]
+    tools, _, _ = convert_tools_to_openai_schema(list(reachable_tools(agent, task).values()))
     reached = original_tools(tools, agent, task)
     reached_names = {_shared.tool_name(tool) for tool in reached}
     listed = _NAMES.search(prompt)

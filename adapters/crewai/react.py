@@ -150,10 +150,12 @@ class _Parser(StreamParser):
         return mark != ""
 
     def _read_answer(self, events: list[Event]) -> bool:
+        """Read the answer, which is all that follows."""
         self._write(self._buffer.take_all(), events)
         return False
 
     def _read_arguments(self, events: list[Event]) -> bool:
+        """Read the arguments of the call, which are all that follows."""
         piece = self._buffer.take_all()
         if piece:
             self._arguments.append(piece)
@@ -163,6 +165,7 @@ class _Parser(StreamParser):
         return False
 
     def _whole_call(self) -> ToolCall:
+        """Return the call with the arguments that were read, checked; without them if they are no JSON object."""
         raw = "".join(self._arguments)
         try:
             arguments = decode_object(raw)

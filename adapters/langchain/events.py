@@ -38,7 +38,8 @@ class Blocks:
         self._id = message_id
         self._started = False
         self._count = 0  # of blocks that have begun
-        self._open: tuple[str, list[str]] | None = None  # kind and pieces of the open block of text or reasoning
+        self._open_kind: str | None = None  # of the open block: "text" or "reasoning"
+        self._open_pieces: list[str] = []  # what it has so far
         self._calls: dict[int, int] = {}  # index of the block of each call
         self._reasoning: list[str] = []
         self._logprobs: list[Any] = []
@@ -78,26 +79,25 @@ class Blocks:
         return []
 
     def _begun(self, block: dict[str, Any]) -> dict[str, Any]:
+        """Count a block, and return the event of its beginning."""
         self._count += 1
         return {"event": "content-block-start", "index": self._count - 1, "content": block}
 
     def _written(self, kind: str, text: str) -> list[dict[str, Any]]:
         """Return the events of a piece of text or reasoning, which begins a block if none of its kind is open."""
         events = []
-        if self._open is None or self._open[0] != kind:
+        if self._open_kind != kind:
             events = [*self._closed(), self._begun({"type": kind, kind: ""})]
-            self._open = kind, []
-        assert self._open is not None
-        self._open[1].append(text)
+            self._open_kind = kind
+        self._open_pieces.append(text)
         delta = {"type": f"{kind}-delta", kind: text}
         return [*events, {"event": "content-block-delta", "index": self._count - 1, "delta": delta}]
 
     def _closed(self) -> list[dict[str, Any]]:
-        """Return the end of the open block of text or reasoning; it is the last one that began."""
-        if self._open is None:
-            return []
-        (kind, pieces), self._open = self._open, None
-        return [_finished(self._count - 1, {"type": kind, kind: "".join(pieces)})]
+        """Close the open block of text or reasoning, the last one that began; return its end, or nothing."""
+        kind, text = self._open_kind, "".join(self._open_pieces)
+        self._open_kind, self._open_pieces = None, []
+        return [] if kind is None else [_finished(self._count - 1, {"type": kind, kind: text})]
 
     def _message_finish(self, last: Any) -> dict[str, Any]:
         """Return the last event of a message, with the metadata of its last chunk and the tokens of all."""

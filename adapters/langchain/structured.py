@@ -45,7 +45,7 @@ def asking(
     """
     schema = _plain(schema)
     traced = {"kwargs": {"method": method}, "schema": _traced(schema)}
-    name: str | None = None
+    demanded: str | None = None  # the tool whose arguments are the answer
     if strict is not None:
         kwargs = {"strict": strict, **kwargs}
     with _shared.translated(translation.errors):
@@ -59,8 +59,8 @@ def asking(
                 raise ModelError(
                     "method 'function_calling' demands a call, and takes no other tools", hint="leave out tools"
                 )
-            name = _shared.tool_name(translation.openai_tool(schema))
-            kwargs = {"tool_choice": name, "parallel_tool_calls": False, "answer_class": schema, **kwargs}
+            demanded = _shared.tool_name(translation.openai_tool(schema))
+            kwargs = {"tool_choice": demanded, "parallel_tool_calls": False, "answer_class": schema, **kwargs}
             bound = model.bind_tools([schema], ls_structured_output_format=traced, **kwargs)
         elif method in ("json_schema", "json_mode"):
             translation.response_schema(schema)  # refused now, if it is none
@@ -69,7 +69,7 @@ def asking(
             bound = model.bind_tools(tools or (), allow_cut=True, ls_structured_output_format=traced, **kwargs)
         else:
             raise ModelError(f"unknown method {method!r}", hint="'json_schema', 'json_mode' or 'function_calling'")
-    return answering(bound, parser_of(schema, name), include_raw=include_raw, allow_cut=allow_cut)
+    return answering(bound, parser_of(schema, demanded), include_raw=include_raw, allow_cut=allow_cut)
 
 
 def _plain(schema: Any) -> Any:

@@ -103,9 +103,10 @@ def translated(model_name: str) -> Iterator[None]:
         with _shared.translated(errors):
             yield
     except (theirs.ModelAPIError, theirs.UnexpectedModelBehavior) as error:
-        if isinstance(error, ToolGrammarError):
+        if isinstance(error, ToolGrammarError):  # made without the framework's constructor, which sets these
             attributes = {"model_name": model_name, "in_stream": False, **dict.fromkeys(_ERROR_ATTRIBUTES)}
-            vars(error).update({**attributes, **vars(error)})
+            for name, value in attributes.items():
+                vars(error).setdefault(name, value)
         raise
 
 
@@ -126,9 +127,11 @@ def sampling(settings: Mapping[str, Any], thinking: Any) -> GenerateParams:
             given[_OURS[name]] = value
         elif ours != name and ours in _shared.GENERATION:
             given[ours] = value
-        elif not (value is None or name in _READ or name.startswith(_OTHERS) or value in _NOTHING.get(name, ())):
+        elif value is None or name in _READ or name.startswith(_OTHERS) or value in _NOTHING.get(name, ()):
+            continue
+        else:
             known = {*_OURS, *_READ, *_NOTHING, *(_PREFIX + option for option in _shared.GENERATION)}
-            if name in _NOTHING:  # known, and its value is not
+            if name in _NOTHING:  # with a value that asks for something
                 known -= set(_NOTHING)
             _shared.require_known({name}, known)
     timeout = given.get("timeout")
@@ -265,7 +268,7 @@ def delta_of(event: Event, calls: Mapping[int, CallStart], manager: Any) -> Iter
         elif isinstance(event, CallEnd):
             if (reason := _shared.problem(event.call)) is None:
                 return
-            text = f" <{reason}>"
+            text = f" <{reason}>"  # after the arguments: they are no JSON then, so the framework does not run the call
         made = manager.handle_tool_call_delta(
             vendor_part_id=event.index, tool_name=name, args=text, tool_call_id=calls[event.index].id
         )

@@ -69,15 +69,15 @@ class _Lexing:
         self._shapes: dict[str, _Shape] = dict.fromkeys(rules, _NO_TEXT)
         self._find_shapes(numbered)
         self._root = self._shapes[root].first
-        self._follow = [0] * len(self._terminals)
+        self._follow = [0] * len(self._terminals)  # by terminal: the set of those that may follow it
         for part in numbered.values():
             self._link_within(part)
-        sets = [each if isinstance(each, CharSet) else CharSet.of((each or "")[:1]) for each in self._terminals]
-        self._bounds = sorted({bound for each in sets for low, high in each.ranges for bound in (low, high + 1)})
+        first_chars = [each if isinstance(each, CharSet) else CharSet.of((each or "")[:1]) for each in self._terminals]
+        self._bounds = sorted({bound for each in first_chars for low, high in each.ranges for bound in (low, high + 1)})
         bit_of = {bound: 1 << index for index, bound in enumerate(self._bounds)}
         # The difference of two bits has all bits between them: the intervals from low to high.
-        self._first_chars = [sum(bit_of[high + 1] - bit_of[low] for low, high in each.ranges) for each in sets]
-        self._first_chars_of_sets: dict[int, int] = {}
+        self._first_chars = [sum(bit_of[high + 1] - bit_of[low] for low, high in each.ranges) for each in first_chars]
+        self._first_chars_of_sets: dict[int, int] = {}  # memo of `_may_begin`
 
     def _numbered(self, expression: Expression) -> _Part:
         """Return an expression in which each terminal has a number."""
@@ -104,21 +104,21 @@ class _Lexing:
 
     def _find_shapes(self, numbered: Mapping[str, _Part]) -> None:
         """Find the shape of each rule, a least fixed point: all begin without a text, and grow until none changes."""
-        edges = {name: list(dict.fromkeys(part.rules())) for name, part in numbered.items()}
+        uses = {name: list(dict.fromkeys(part.rules())) for name, part in numbered.items()}
         users: dict[str, list[str]] = {name: [] for name in numbered}
-        for name, used in edges.items():
+        for name, used in uses.items():
             for each in used:
                 users[each].append(name)
-        changed = set(numbered)
-        order = inner_first(edges, edges)
-        while changed:
+        outdated = set(numbered)  # rules of which a used rule has changed
+        order = inner_first(uses, uses)
+        while outdated:
             for name in order:
-                if name in changed:
-                    changed.discard(name)
+                if name in outdated:
+                    outdated.discard(name)
                     shape = self._shape(numbered[name])
                     if shape != self._shapes[name]:
                         self._shapes[name] = shape
-                        changed.update(users[name])
+                        outdated.update(users[name])
 
     def _shape(self, part: _Part) -> _Shape:
         """Return the shape of a part. A reference has the shape of its rule so far."""

@@ -373,13 +373,13 @@ class _Exporter:
             part, least, most = args
             return Repeat(self.node(part), least, most)
         if kind == WORDS:
-            words, depth = args
-            ways = [
+            words, depth = args  # the texts and what follows each; the first `depth` bytes of them are before this node
+            alternatives = [
                 sequence(self._literal(word[depth:]), self.node(rest))
                 for word, rest in words
                 if not nodes.is_empty(rest)
             ]
-            return choice(*ways)
+            return choice(*alternatives)
         if kind == LAZY:
             name = self._names.get(node)
             if name is None:

@@ -337,7 +337,10 @@ def _substituted(root: str, rules: Mapping[str, Expression]) -> Expression:
     in_progress: set[str] = set()
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
-        """Return an expression without references, and the length of its pattern in characters, about."""
+        """Return an expression without references, and the length of its pattern in characters, about.
+
+        A repetition has 3 characters more than what is repeated, and a class has 4.
+        """
         if isinstance(expression, Reference):
             return finished(expression.name), sizes[expression.name]
         if isinstance(expression, (Sequence, Choice)):

@@ -104,8 +104,9 @@ class _Compiler:
         inner: dict[str, Any] = {"properties": members} if members else {}
         if others is not True:
             inner |= {"additionalProperties": others, "items": others}
-        parts = [part for part in (own, inner) if part is not True and part != {}]
-        return True if not parts else parts[0] if len(parts) == 1 else {"allOf": parts}
+        if own is True or own == {}:
+            return inner or True
+        return {"allOf": [own, inner]} if inner else own
 
     def value(self, rule: Rule, layer: Layer) -> Any:
         """Return the schema of the values that a rule allows; True: any."""

@@ -245,7 +245,10 @@ def _refuse_repeated(names: Iterable[tuple[Any, str]]) -> None:
     """Raise an error for a member that an object has twice: the first rule would be lost in silence.
 
     Args:
-        names: of the members, each with words for its place.
+        names: the names of the members, each with words for its place that end the message (``" in line 3"``), or "".
+
+    Raises:
+        ValueError: a name is there twice.
     """
     seen = set()
     for name, place in names:

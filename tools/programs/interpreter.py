@@ -40,8 +40,8 @@ class Interpreter:
 
     `run` is a generator. It yields a `ToolCall`, and is sent the value of the call, or a `Pending` if the tool only
     reads. It yields a `Pending` where the program needs the value, and before any call of a tool that does not only
-    read, and is sent the value. So calls that read run side by side, and after a call that failed no other tool is
-    called.
+    read, and is sent the value. So calls that read run side by side, and a failure of one is known before any call that
+    does more than read.
 
     Args:
         parameters: for each function, the name of its tool, and those of its parameters in order.
