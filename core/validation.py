@@ -27,6 +27,7 @@ import attrs
 import jsonschema
 import referencing
 import referencing.exceptions
+import referencing.jsonschema
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
@@ -51,6 +52,9 @@ MAX_SECONDS, PATTERN_SECONDS = 10, 2
 
 #: Integers of more bits are not read from JSON (Python's limit is 4,300 digits).
 MAX_INTEGER_BITS = 14_000
+
+#: Maximum depth of a value.
+MAX_DEPTH = 10_000
 
 #: Maximum number of values of an ``enum`` that a message names.
 _NAMED_VALUES = 20
@@ -103,6 +107,8 @@ class Validator:
             "type": _nullable(draft.VALIDATORS["type"]),
             "uniqueItems": _unique_items,
         }
+        if "unevaluatedProperties" in draft.VALIDATORS:
+            ours["unevaluatedProperties"] = self._unevaluated_properties
         if self._asserts_formats:
             ours["format"] = self._format
         checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **draft.VALIDATORS, **ours}
@@ -264,6 +270,49 @@ class Validator:
             else:
                 yield from validator.descend(value, extra, path=name)
 
+    def _unevaluated_properties(
+        self, validator: Any, extra: Any, instance: Any, schema: Any
+    ) -> Iterator[ValidationError]:
+        """Judge members that nothing else evaluates, with patterns read as the grammar reads them."""
+        if not validator.is_type(instance, "object"):
+            return
+        rest = {keyword: each for keyword, each in schema.items() if keyword != "unevaluatedProperties"}
+        evaluated = set(self._evaluated(validator, instance, rest))
+        for name, value in instance.items():
+            if name in evaluated:
+                continue
+            if extra is False:
+                yield ValidationError(f"the property {name!r} is not allowed")
+            else:
+                yield from validator.descend(value, extra, path=name)
+
+    def _evaluated(self, validator: Any, instance: Mapping[str, Any], schema: Any) -> Iterator[str]:
+        """Yield the names that a schema evaluates of an object which is valid for it, and others (JSON Schema 2020-12,
+        11.3). The function of ``jsonschema`` reads patterns as Python does."""
+        if not isinstance(schema, Mapping):
+            return
+        resolver = validator._resolver  # extensions of jsonschema have no other way to resolve
+        resolved = [resolver.lookup(schema[each]) for each in ("$ref", "$dynamicRef") if each in schema]
+        if "$recursiveRef" in schema:
+            resolved.append(referencing.jsonschema.lookup_recursive_ref(resolver))
+        for target in resolved:
+            within = validator.evolve(schema=target.contents, _resolver=target.resolver)
+            yield from self._evaluated(within, instance, target.contents)
+        if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+            yield from instance
+            return
+        yield from schema.get("properties", ())
+        patterns = schema.get("patternProperties", ())
+        yield from (name for name in instance if any(self._patterns.match(pattern, name) for pattern in patterns))
+        applied = [option for name, option in schema.get("dependentSchemas", {}).items() if name in instance]
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            applied += [each for each in schema.get(keyword, ()) if validator.evolve(schema=each).is_valid(instance)]
+        if "if" in schema:
+            holds = validator.evolve(schema=schema["if"]).is_valid(instance)
+            applied += [schema["if"], schema.get("then")] if holds else [schema.get("else")]
+        for each in applied:
+            yield from self._evaluated(validator, instance, each)
+
 
 def _is_allowed_null(instance: Any, schema: Any) -> bool:
     return instance is None and schema.get("nullable") is True
@@ -320,10 +369,12 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
 
 
 def _not_json(value: Any) -> tuple[str, str] | None:
-    """Return the pointer to the first part of a value that JSON lacks, and a sentence; None if there is none."""
-    stack: list[tuple[Any, Any]] = [(value, None)]  # each with the way to it: a linked list
+    """Return the pointer to a part of a value that JSON lacks, and a sentence; None if there is none."""
+    stack: list[tuple[Any, Any, int]] = [(value, None, 0)]  # each with the way to it, a linked list, and its depth
     while stack:
-        part, path = stack.pop()
+        part, path, depth = stack.pop()
+        if depth > MAX_DEPTH:  # perhaps a list that has itself as an item
+            return "", "it is nested too deeply to be checked"
         problem = None
         if part is None or isinstance(part, (str, bool)):
             continue
@@ -332,9 +383,9 @@ def _not_json(value: Any) -> tuple[str, str] | None:
                 if not isinstance(name, str):
                     problem = f"the name {name!r} is not a string"
                     break
-                stack.append((item, (path, name)))
+                stack.append((item, (path, name), depth + 1))
         elif isinstance(part, list):
-            stack += [(item, (path, index)) for index, item in enumerate(part)]
+            stack += [(item, (path, index), depth + 1) for index, item in enumerate(part)]
         elif isinstance(part, float):
             problem = None if math.isfinite(part) else f"{part} is not a JSON number"
         elif isinstance(part, int):

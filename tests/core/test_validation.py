@@ -243,3 +243,32 @@ def test_a_subschema_with_a_draft_of_its_own_has_all_checks(draft: str) -> None:
     validator = Validator({"properties": properties}, formats=True)
     assert [pointer for pointer, _ in validator.problems({"a": "zz", "b": "1", "c": 0.35})] == ["/a", "/b", "/c"]
     assert validator.is_valid({"a": None, "b": "é", "c": 0.3})
+
+
+@pytest.mark.parametrize("draft", ["2019-09", "2020-12"])
+def test_names_that_patterns_evaluate_are_read_as_in_grammars(draft: str) -> None:
+    """``unevaluatedProperties`` takes patterns as ECMA-262 does, through references and applied schemas."""
+    letters = {"$defs": {"letters": {"patternProperties": {"^\\p{L}$": {}}}}, "unevaluatedProperties": False}
+    for part in (
+        {"$ref": "#/$defs/letters"},
+        {"anyOf": [{"$ref": "#/$defs/letters"}, False]},
+        {"if": {"$ref": "#/$defs/letters"}, "else": {"required": ["x"]}},
+        {"properties": {"a": {}}, "dependentSchemas": {"a": {"$ref": "#/$defs/letters"}}},
+    ):
+        validator = Validator({"$schema": f"https://json-schema.org/draft/{draft}/schema", **letters, **part})
+        assert validator.is_valid({"a": 1, "é": 2})
+        assert not validator.is_valid({"a": 1, "٣": 2})
+    digits = Validator({"patternProperties": {"^\\d$": {}}, "unevaluatedProperties": False})
+    assert digits.is_valid({"3": 1}) and not digits.is_valid({"٣": 1})
+    typed = {"$schema": f"https://json-schema.org/draft/{draft}/schema", "unevaluatedProperties": False}
+    assert Validator({**typed, "additionalProperties": {"type": "integer"}}).is_valid({"type": 1, "b": 1})
+
+
+def test_a_value_that_contains_itself_is_invalid() -> None:
+    """And ends the search for what JSON lacks."""
+    items: list[Any] = []
+    items.append(items)
+    members: dict[str, Any] = {"a": 1}
+    members["b"] = [members, members]
+    for endless in (items, members):
+        assert list(Validator({}).problems(endless)) == [("", "it is nested too deeply to be checked")]
