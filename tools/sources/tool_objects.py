@@ -36,16 +36,15 @@ def _langchain(source: Any, name: str) -> Tool | None:
     description = _description(source)
     metadata = getattr(source, "metadata", None) or {}
     is_deferred = (getattr(source, "extras", None) or {}).get("defer_loading") is True
-    if metadata.get("type") == "custom_tool":  # of langchain-openai, whose argument has this name
-        parameters = text_parameters(grammar_of(metadata.get("format"), name), "__arg1")
-        return Tool(name, description, parameters, function=_of_dict(source.invoke), deferred=is_deferred)
-    if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
-        # A tool of one text: LangChain itself gives the model this schema.
-        return Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke), deferred=is_deferred)
     only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
     run = _of_dict(source.ainvoke if only_async else source.invoke)
-    schema = parameters_of(_langchain_class(source), name)
-    return Tool(name, description, schema, function=run, deferred=is_deferred)
+    if metadata.get("type") == "custom_tool":  # of langchain-openai, whose argument has this name
+        parameters: Any = text_parameters(grammar_of(metadata.get("format"), name), "__arg1")
+    elif getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
+        parameters = _ONE_TEXT  # LangChain itself gives the model this schema
+    else:
+        parameters = parameters_of(_langchain_class(source), name)
+    return Tool(name, description, parameters, function=run, deferred=is_deferred)
 
 
 def _langchain_class(source: Any) -> Any:

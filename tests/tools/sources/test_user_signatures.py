@@ -260,6 +260,13 @@ def test_langchain_tools() -> None:
     assert only(plain).parameters["required"] == ["__arg1"]
     assert run(plain, __arg1="a") == "a"
 
+    async def echo(text: str) -> str:
+        return text
+
+    for metadata in (None, {"type": "custom_tool", "format": {"type": "text"}}):
+        only_async = tools.Tool(name="echo", description="Echo.", func=None, coroutine=echo, metadata=metadata)
+        assert run(only_async, __arg1="a") == "a"
+
 
 def test_autogen_tools() -> None:
     """Tools of AutoGen run, async or not."""
