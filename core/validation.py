@@ -19,6 +19,7 @@ import threading
 import time
 from bisect import bisect
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -142,6 +143,12 @@ class Validator:
             LimitError: it takes more than `MAX_SECONDS`.
         """
         return self._found(value, None)
+
+    def of_part(self, part: Any) -> Validator:
+        """Return the validator of a part of the schema, or of another schema with references into this one."""
+        made = copy(self)
+        made._validator = self._validator.evolve(schema=part)
+        return made
 
     def is_valid(self, value: Any) -> bool:
         """Return True if a value is valid; the first fault ends the validation. Raises the errors of `problems`."""

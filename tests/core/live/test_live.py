@@ -18,6 +18,7 @@ from toolgrammar.core import (
     ConstraintCache,
     Grammar,
     GrammarError,
+    InvalidArgumentsError,
     InvalidSchemaError,
     LiveValues,
     LiveValuesError,
@@ -27,6 +28,7 @@ from toolgrammar.core import (
     Vocabulary,
 )
 from toolgrammar.core.live import read_open
+from toolgrammar.core.live.check import check_values
 from toolgrammar.core.masks.budget import Budget
 
 WORDS = [
@@ -314,6 +316,50 @@ def test_random_objects_under_budgets(seed: int) -> None:
         assert len(tokens) <= budget
         call = json.loads(b"".join(VOCABULARY.tokens[token] or b"" for token in tokens))
         assert all(value in values_in(schema, live, name, call) for name, value in call.items())
+
+
+#: Places where an object with live values may stand.
+PLACES: dict[str, tuple[dict[str, Any], Callable[[Any], Any]]] = {
+    "additional": ({"additionalProperties": thing()}, lambda made: {"x": made}),
+    "pattern": ({"patternProperties": {"^\\p{L}$": thing()}, "additionalProperties": False}, lambda made: {"é": made}),
+    "then": ({"if": {"type": "object"}, "then": {"properties": {"x": thing()}}}, lambda made: {"x": made}),
+    "else": ({"if": {"type": "array"}, "else": {"properties": {"x": thing()}}}, lambda made: {"x": made}),
+    "dependent": ({"dependentSchemas": {"x": {"properties": {"x": thing()}}}}, lambda made: {"x": made}),
+    "reference": ({"properties": {"x": {"$ref": "#/properties/y"}, "y": thing()}}, lambda made: {"x": made}),
+    "item": ({"properties": {"x": {"items": thing()}}}, lambda made: {"x": [made]}),
+    "one option": ({"anyOf": [{"properties": {"x": thing()}}, {"required": ["y"]}]}, lambda made: {"x": made}),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_finished_values_are_checked_wherever_they_stand(place: str) -> None:
+    """The check of a finished value gives the verdict of the mask, in each place of a schema."""
+    schema, around = PLACES[place]
+    schema = {"type": "object", **schema}
+    grammar = Grammar.from_json_schema(schema)
+    for made, expected in (({"project": "a", "id": "A2"}, True), ({"project": "b", "id": "A2"}, False)):
+        value, live = around(made), LiveValues({"ids": Values(ids)})
+        matcher = grammar.bind(VOCABULARY).matcher(live)
+        written_whole = matcher.accept_bytes(json.dumps(value, ensure_ascii=False).encode()) and matcher.is_accepting
+        assert written_whole == expected
+        if expected:
+            check_values(schema, value, live)
+        else:
+            with pytest.raises(InvalidArgumentsError, match="not one of the present values"):
+                check_values(schema, value, live)
+
+
+def test_one_option_with_the_value_is_enough() -> None:
+    """Of several options that a value satisfies, it needs the live values of one."""
+
+    def options(*names: str) -> dict[str, Any]:
+        each = [{"properties": {"id": {"x-values": {"source": name, "longest": 3}}}} for name in names]
+        return {"type": "object", "anyOf": each}
+
+    live = LiveValues({"f": Values(lambda _: ["a"]), "g": Values(lambda _: ["b"])})
+    check_values(options("f", "g"), {"id": "b"}, live)
+    with pytest.raises(InvalidArgumentsError):
+        check_values(options("f"), {"id": "b"}, live)
 
 
 def test_a_callable_is_asked_once_for_the_arguments_before_it() -> None:
