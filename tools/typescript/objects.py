@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from . import jsdoc
@@ -79,22 +78,23 @@ class ObjectReader(TypeAlgebra):
         properties: dict[str, ts.Property] = {}
         index: ts.Index | None = None
         call: ts.Function | None = None
+        read = {scope.source.text(child_of(one, "name")) for one in members if has_word(one, "get")}
         for member in members:
-            if member.type in ("property_signature", "public_field_definition"):
-                made = self._property(member, scope)
+            if member.type in ("property_signature", "public_field_definition", *_METHODS):
+                if has_word(member, "set") and scope.source.text(child_of(member, "name")) in read:
+                    continue  # the getter tells the type
+                is_method = member.type in _METHODS
+                made = self._method(member, scope) if is_method else self._property(member, scope)
                 if made is None:
                     continue
-                if made.name in properties:
+                earlier = properties.get(made.name)
+                if earlier is not None and not (earlier.method and made.method):  # methods may be overloaded
                     raise scope.source.wrong(
                         member, f"the property {made.name!r} is declared twice", "remove one of the two"
                     )
                 properties[made.name] = made
             elif member.type == "index_signature":
                 index = self._index(member, scope) or index
-            elif member.type in _METHODS:
-                made = self._method(member, scope)
-                if made is not None:
-                    properties[made.name] = made
             elif member.type in ("call_signature", "construct_signature"):
                 call = ts.Function(member, scope, member.type == "construct_signature")
         return ts.Object(tuple(properties.values()), index, call)
@@ -116,9 +116,14 @@ class ObjectReader(TypeAlgebra):
             return None
         name = property_name(child_of(node, "name"), source)
         annotation = node.child_by_field_name("type")
-        doc = source.doc(node)
         if annotation is None:
             raise source.wrong(node, f"the property {name!r} has no type", f"write {name}: type")
+        return self._described(node, name, annotation, scope)
+
+    def _described(self, node: Node, name: str, annotation: Node, scope: ts.Scope) -> ts.Property:
+        """Return a property with the comments on it: before it, and behind it on its line."""
+        source = scope.source
+        doc = source.doc(node)
         type_ = self.later(only_child(annotation), scope)
         comment = source.comment_after(node)
         if comment is not None:
@@ -129,30 +134,33 @@ class ObjectReader(TypeAlgebra):
         return ts.Property(name, type_, has_word(node, "?"), doc=doc, at=scope.at(node))
 
     def _method(self, node: Node, scope: ts.Scope) -> ts.Property | None:
-        """Return a method or an accessor; None for one that is not part of the values."""
+        """Return a method or an accessor; None for a constructor, and for what is hidden or has a computed name.
+
+        In an interface, ``get x(): T`` is the property ``x: T``, and so is ``set x(value: T)``; in a class both are
+        code.
+        """
         source = scope.source
         name_node = child_of(node, "name")
-        source.leave_out(node)  # no schema has it, unless it is the getter of an interface
-        if source.text(name_node) == "constructor" and node.type != "method_signature":
+        in_class = node.parent is not None and node.parent.type == "class_body"
+        is_computed = name_node.type == "computed_property_name"
+        accessed = None if in_class or is_computed else _accessed(node)
+        if accessed is not None:
+            return self._described(node, property_name(name_node, source), accessed, scope)
+        source.leave_out(node)  # no schema has it
+        name = "" if is_computed else property_name(name_node, source)
+        if in_class and name == "constructor":
             for parameter in parts(child_of(node, "parameters")):
                 if has_word(parameter, "accessibility_modifier", "readonly"):
                     reason = "properties that a constructor's parameters declare are not read here"
                     raise source.refuse(parameter, reason, "declare them as fields of the class")
             return None
-        if self._is_hidden(node, scope) or name_node.type == "computed_property_name":
+        if self._is_hidden(node, scope) or is_computed:
             return None
-        method = ts.Property(
-            property_name(name_node, source), ts.ANY, has_word(node, "?"), method=True, at=scope.at(node)
-        )
-        if not has_word(node, "get", "set"):
-            return replace(method, type=ts.Function(node, scope))
-        if node.parent is not None and node.parent.type == "class_body":  # code, as a method is
-            return method
-        result = node.child_by_field_name("return_type")
-        if result is None or not has_word(node, "get"):
+        is_accessor = has_word(node, "get", "set")
+        if is_accessor and not in_class:  # without a type
             return None
-        # In an interface, `get x(): T` is the property `x: T`.
-        return replace(method, type=self.later(only_child(result), scope), method=False)
+        type_ = ts.ANY if is_accessor else ts.Function(node, scope)
+        return ts.Property(name, type_, has_word(node, "?"), method=True, at=scope.at(node))
 
     def _index(self, node: Node, scope: ts.Scope) -> ts.Index | None:
         """Return the index signature ``[key: K]: T``; None if JSON has no such keys."""
@@ -164,3 +172,11 @@ class ObjectReader(TypeAlgebra):
         keys, at = self.type(child_of(node, "index_type"), scope), scope.at(node)
         doc, value = scope.source.doc(node), self.later(only_child(annotation), scope)
         return index([self.plain(key, at) for key in self.members(keys)], value, doc, at)
+
+
+def _accessed(node: Node) -> Node | None:
+    """Return the annotation with the type of an accessor; None if it has none, or is a method."""
+    if has_word(node, "get"):
+        return node.child_by_field_name("return_type")
+    parameters = parts(child_of(node, "parameters")) if has_word(node, "set") else []
+    return parameters[0].child_by_field_name("type") if len(parameters) == 1 else None
