@@ -365,9 +365,11 @@ class PatternParser:
             least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[text[start]]
         group = self.groups[-1]
         self.check_repeatable(group, end)
-        self.offset = end + text.startswith("?", end)  # lazy: another match is found first, of the same strings
+        is_lazy = text.startswith("?", end)  # the same strings match, and groups get other ones
+        self.offset = end + is_lazy
         group.least -= group.last
-        self.add(Repeat(group.items.pop(), least, most), group.last * least, repeatable=False)
+        made = Repeat(group.items.pop(), least, most, is_lazy=is_lazy and self.captures)
+        self.add(made, group.last * least, repeatable=False)
 
     def lone_brace(self) -> None:
         """Read ``{`` that begins no count: a character, unless it looks like a count (``{,3}``, ``{ 2 }``)."""

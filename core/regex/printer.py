@@ -64,13 +64,14 @@ def to_python(tree: Regex) -> str:
         if isinstance(node, Alt):
             return f"(?:{'|'.join(parts)})"
         if isinstance(node, Repeat):
-            return f"(?:{parts[0]}){_counts(node.min, node.max)}"
+            return f"(?:{parts[0]}){_counts(node.min, node.max)}{'?' if node.is_lazy else ''}"
         if isinstance(node, Capture):
             return f"(?P<g{node.number}>{parts[0]})"
         if isinstance(node, BackReference):
             return f"(?(g{node.number})(?P=g{node.number}))"
         if isinstance(node, WordBoundary):
-            return r"(?a:\B)" if node.negated else r"(?a:\b)"
+            # Before Python 3.14, \B does not match in the empty text.
+            return r"(?:(?a:\B)|\A\Z)" if node.negated else r"(?a:\b)"
         if isinstance(node, Look):
             return f"{_LOOKS[node.ahead, node.negated]}{parts[0]})"
         return {Empty: "", Start: r"\A", End: r"\Z"}[type(node)]

@@ -143,14 +143,16 @@ class Alt(_Branch):
 
 
 class Repeat(_Branch):
-    """The item ``min`` to ``max`` times in a row; without an upper end when ``max`` is None."""
+    """The item ``min`` to ``max`` times in a row; without an upper end when ``max`` is None. A lazy repetition matches
+    the same strings, but other captures are found first: parsers say it beside groups alone."""
 
-    __slots__ = ("item", "max", "min")
+    __slots__ = ("is_lazy", "item", "max", "min")
 
-    def __init__(self, item: Regex, min: int, max: int | None) -> None:
-        self.item, self.min, self.max = item, min, max
+    def __init__(self, item: Regex, min: int, max: int | None, *, is_lazy: bool = False) -> None:
+        self.item, self.min, self.max, self.is_lazy = item, min, max, is_lazy
         longest = 0 if item.longest == 0 else None if item.longest is None or max is None else item.longest * max
-        super().__init__((item, min, max), (item,), min == 0 or item.is_nullable, item.shortest * min, longest)
+        arguments = (item, min, max, "lazy") if is_lazy else (item, min, max)
+        super().__init__(arguments, (item,), min == 0 or item.is_nullable, item.shortest * min, longest)
 
 
 class Look(_Branch):

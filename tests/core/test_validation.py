@@ -272,3 +272,18 @@ def test_a_value_that_contains_itself_is_invalid() -> None:
     members["b"] = [members, members]
     for endless in (items, members):
         assert list(Validator({}).problems(endless)) == [("", "it is nested too deeply to be checked")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        (r"^(?=(a*?))\1b$", "aab", False),  # a look-ahead keeps its first match, so the group is empty
+        (r"^(?=(a*?))\1b$", "b", True),
+        (r"^(?=(a*))\1b$", "aab", True),
+        (r"^(.*)\B\1$", "", True),
+        (r"^(a{1,2}?)\1$", "aa", True),
+    ],
+)
+def test_patterns_that_are_not_regular_match_as_in_ecma(pattern: str, text: str, expected: bool) -> None:
+    """Lazy repetitions in look-aheads, and ``\\B`` in the empty text; the verdicts are those of Node 20."""
+    assert Validator({"pattern": pattern}).is_valid(text) == expected

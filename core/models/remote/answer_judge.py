@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -200,13 +201,12 @@ class Task:
             return None
 
     def _value(self, text: str, answer: str, *, repair: bool) -> Any:
-        """Return the JSON value of ``text``. If it is not JSON and ``repair``: that of ``answer``, the text without
-        reasoning, repaired or taken out of other text. Raise ValueError or `ToolGrammarError` if there is none."""
-        try:
+        """Return the JSON value of ``text``. If it is not JSON: that of ``answer``, the text without reasoning; with
+        ``repair``, repaired or taken out of other text. Raise ValueError or `ToolGrammarError` if there is none."""
+        with suppress(ValueError):
             return read_json(text)
-        except ValueError:
-            if not repair:
-                raise
+        if not repair:
+            return read_json(answer)
         value = extract_json(answer, repair=True)
         _LOG.info("a JSON answer was repaired, or taken out of other text")
         return value

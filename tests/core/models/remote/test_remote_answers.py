@@ -55,6 +55,16 @@ def test_json_is_demanded_and_checked(serve: Any, kind: str) -> None:
     assert "minimum" in server.asked[1]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize("repair", [True, False])
+@pytest.mark.parametrize("written", [1_000, 1_024])
+def test_reasoning_before_json_is_taken_off(serve: Any, complete: Any, repair: bool, written: int) -> None:
+    """Where the server does not tell it apart, also without repair, and of an answer that may be cut by its length."""
+    reply = complete(f"I must think.</think>\n{json.dumps(GOOD)}")
+    reply["usage"] = {"prompt_tokens": 10, "completion_tokens": written}
+    answer = serve(reply).model().generate("Who?", json_mode=JsonMode(schema=SCHEMA, repair=repair), max_tokens=1_024)
+    assert (json.loads(answer.text), answer.attempts) == (GOOD, 1)
+
+
 def test_weaker_forms_are_tried(serve: Any) -> None:
     """A server that refuses a form is asked in the next weaker one, with the schema in the prompt; it is remembered."""
 
