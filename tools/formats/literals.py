@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,8 @@ from toolgrammar.core.json import dump_json
 from .stream import TextBuffer, marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_DIGITS = r"[0-9]+(?:_[0-9]+)*"
+_NUMBER = re.compile(rf"[-+]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][-+]?{_DIGITS})?")
 _WORD = re.compile(r"[^\W\d]\w*")
 _BARE_KEY = re.compile(r"""[^\s{}\[\]():,"'<]+(?: +[^\s{}\[\]():,"'<]+)*""")
 _SPACE = re.compile(r"\s*")
@@ -32,7 +34,9 @@ _SIMPLE = {
     '"': '"',
     "/": "/",
 }
-_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\n)|([\s\S]))")
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{1,3})|(\r?\n)|N\{([^{}]+)\}|([\s\S]))"
+)
 
 #: Maximum nesting of a value.
 MAX_DEPTH = 200
@@ -128,7 +132,10 @@ class LiteralScanner:
 
 
 def read_literal(text: str, literals: Literals) -> Any:
-    """Return the value of a literal.
+    """Return the value of a literal, as `ast.literal_eval` does, but with lists for tuples and sets.
+
+    It refuses what has no value in JSON (bytes, keys that are no strings), repeated keys, and strings side by side,
+    between which a comma may be missing.
 
     Raises:
         ValueError: the text is not a literal.
@@ -138,6 +145,15 @@ def read_literal(text: str, literals: Literals) -> Any:
     reader.space()
     if reader.at < len(text):
         raise ValueError(f"{text[reader.at : reader.at + 20]!r} follows a value")
+    return _without_tuples(value)
+
+
+def _without_tuples(value: Any) -> Any:
+    """Return a value with lists for its tuples."""
+    if isinstance(value, (list, tuple)):
+        return [_without_tuples(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_tuples(item) for key, item in value.items()}
     return value
 
 
@@ -184,7 +200,10 @@ class LiteralReader:
 
 
 class _LiteralParser:
-    """Recursive descent over a whole literal, from ``at`` on; its methods raise `ValueError` where it is none."""
+    """Recursive descent over a whole literal, from ``at`` on; its methods raise `ValueError` where it is none.
+
+    Tuples are tuples until the whole is read: only what Python can hash may stand in a set.
+    """
 
     def __init__(self, text: str, literals: Literals) -> None:
         self.text = text
@@ -196,7 +215,7 @@ class _LiteralParser:
         self.at = match.end() if match else self.at
 
     def value(self, depth: int) -> Any:
-        """Return the value that begins here.
+        """Return the value that begins here; a set is a list.
 
         Raises:
             ValueError: there is none, or it is nested too deeply.
@@ -210,8 +229,11 @@ class _LiteralParser:
             return value
         if char == "{":
             return self._object(depth)
-        if char in ("[", "("):
-            return self._items(char, depth)
+        if char == "[":
+            return self._items(char, depth)[0]
+        if char == "(":
+            items, has_comma = self._items(char, depth)
+            return items[0] if len(items) == 1 and not has_comma else tuple(items)  # "(1)" is 1, "(1,)" a tuple
         word = _WORD.match(self.text, self.at)
         if word is not None and word.group() in _WORDS:
             self.at = word.end()
@@ -240,8 +262,9 @@ class _LiteralParser:
                 return unescaped(body) if escapes else body
         raise ValueError("a string is not closed")
 
-    def _items(self, opening: str, depth: int) -> list[Any]:
-        """Return the items of the list, tuple or set that begins here with this bracket."""
+    def _items(self, opening: str, depth: int) -> tuple[list[Any], bool]:
+        """Return the items of the list, tuple or set that begins here with this bracket, and whether a comma follows
+        the last."""
         closing = _PAIRS[opening]
         self.at += 1
         items: list[Any] = []
@@ -249,19 +272,28 @@ class _LiteralParser:
             items.append(self.value(depth + 1))
             if not self._take(","):
                 self._expect(closing)
-                break
-        return items
+                return items, False
+        return items, bool(items)
+
+    def _set(self, depth: int) -> list[Any]:
+        """Return the items of the set that begins here, each once."""
+        try:
+            return list(dict.fromkeys(self._items("{", depth)[0]))
+        except TypeError:
+            raise ValueError("a set contains a list, an object or a set") from None
 
     def _object(self, depth: int) -> Any:
         """Return the object, or the set as a list, that begins here: ``{"a": 1}``, ``{1, 2} -> [1, 2]``."""
+        start = self.at
         self.at += 1
         members: dict[str, Any] = {}
         while not self._take("}"):
-            start = self.at
             key = self._key()
-            if not members and self._is_followed_by(",}"):  # a set
-                self.at = start - 1
-                return self._items("{", depth)
+            if not members and (key is None or self._is_followed_by(",}")):
+                self.at = start
+                return self._set(depth)
+            if key is None:
+                raise self._invalid_key()
             if key in members:
                 raise ValueError(f"the key {key!r} is repeated")
             self._expect(":")
@@ -271,17 +303,26 @@ class _LiteralParser:
                 break
         return members
 
-    def _key(self) -> str:
-        """Return the key that begins here: a string, or a bare one."""
+    def _key(self) -> str | None:
+        """Return the key that begins here: a string, or a bare one; None: there is none, but perhaps an item of a set.
+
+        Raises:
+            ValueError: there is a key without quotes, where keys have quotes.
+        """
         self.space()
         is_string, key = self._string()
         if is_string:
             return key
-        bare = _BARE_KEY.match(self.text, self.at) if self._literals.bare_keys else None
-        if bare is None:
-            raise ValueError(f"{self.text[self.at : self.at + 20]!r} is not a valid key")
-        self.at = bare.end()
-        return bare.group()
+        bare = _BARE_KEY.match(self.text, self.at)
+        if self._literals.bare_keys and bare is not None:
+            self.at = bare.end()
+            return bare.group()
+        if bare is not None and self.text.startswith(":", bare.end()):
+            raise self._invalid_key()
+        return None
+
+    def _invalid_key(self) -> ValueError:
+        return ValueError(f"{self.text[self.at : self.at + 20]!r} is not a valid key")
 
     def _is_followed_by(self, chars: str) -> bool:
         self.space()
@@ -334,7 +375,7 @@ def _joined(text: str) -> str:
 
 def _unescape(match: re.Match[str]) -> str:
     """Return the character of an escape (`_ESCAPE`): a code point in hexadecimal (groups 1 to 3) or octal (4), nothing
-    for a continued line (5), or a single character (6)."""
+    for a continued line (5), the name of a character (6), or a single character (7)."""
     code = match[1] or match[2] or match[3]
     if code is not None:
         if int(code, 16) > 0x10FFFF:
@@ -344,4 +385,9 @@ def _unescape(match: re.Match[str]) -> str:
         return chr(int(match[4], 8))
     if match[5] is not None:
         return ""
-    return _SIMPLE.get(match[6], match.group())
+    if match[6] is not None:
+        try:
+            return unicodedata.lookup(match[6])
+        except KeyError:
+            raise ValueError(f"the escape {match.group()} is not a valid character") from None
+    return _SIMPLE.get(match[7], match.group())
