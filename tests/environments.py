@@ -69,8 +69,8 @@ NEWEST = {
             "adapters/server/test_batching.py",
         ),
         slow=("core/models/test_sanity.py", "core/models/transformers/test_hf_families.py"),
-        beside=(TORCH, "openai", *SERVER),
-        without=("llama-cpp-python is not installed",),
+        beside=(TORCH, "openai", "pillow", *SERVER),
+        without=("llama-cpp-python is not installed", "onnxruntime_genai is not installed", "mlx_lm is not installed"),
     ),
     "onnx": Environment(
         ("onnxruntime-genai", "tokenizers", "onnx", "onnx-ir"),

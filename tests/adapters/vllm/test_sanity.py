@@ -19,7 +19,6 @@ from toolgrammar.adapters.vllm import start
 from toolgrammar.core import ModelError
 
 from ...core.models.sampling_law import MOST, deviation
-from .conftest import MAKER
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -30,13 +29,11 @@ def folder(model_path: str, tmp_path_factory: pytest.TempPathFactory, request: A
     if importlib.util.find_spec("accelerate") is None or importlib.util.find_spec("gguf") is None:
         return model_path
     request.getfixturevalue("smollm2_file")
-    spec = importlib.util.spec_from_file_location("engine_models", MAKER)
-    assert spec is not None and spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    from benchmarks.engines.engine_models import smollm2
+
     path: Path = tmp_path_factory.mktemp("smollm2")
     try:
-        maker.smollm2(path)
+        smollm2(path)
     except ModelError as error:
         print(f"noise instead of SmolLM2: {error}")
         return model_path
