@@ -210,6 +210,13 @@ class Tool:
         that are only read, whose calls are checked afterwards."""
         return self._live().readable or self
 
+    @property
+    def enforceable(self) -> Tool:
+        """The tool without live values, for a grammar that asks no callable: unlike `readable`, with what a policy
+        forbids, and with the grammar of programs."""
+        plain = LiveSchema(self.parameters).plain()
+        return self if plain is self.parameters else self.changed(parameters=plain)
+
     def of_today(self) -> Tool:
         """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
         none."""
@@ -223,28 +230,24 @@ class Tool:
         line = line if first is None else first.group()
         return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 4].rsplit(" ", 1)[0] + " ..."
 
-    def to_openai(self, *, live: bool = False, brief: bool = False) -> dict[str, Any]:
+    def to_openai(self, *, live: bool = False, brief: bool = False, bound: bool = False) -> dict[str, Any]:
         """Return the tool as an OpenAI-style dict with its full schema.
 
         Args:
             live: with ``x-values``, ``x-seen`` and ``x-copied``, for another `Tool` of this process. False: for a
                 model, without them.
             brief: without schema, and with one line of the description.
+            bound: with all that calls are held to, for an engine that enforces it: also what a policy forbids, the
+                grammar of programs, and ``x-values`` with names that only this tool knows, which an engine refuses.
         """
         if brief:
             return {"type": "function", "function": {"name": self.name, "description": self.summary}}
-        return {
-            "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": (
-                    LiveSchema(self.parameters).with_sources(self.values)
-                    if live
-                    else copy.deepcopy(self.readable.parameters)
-                ),
-            },
-        }
+        if live:
+            parameters = LiveSchema(self.parameters).with_sources(self.values)
+        else:
+            parameters = copy.deepcopy(self.parameters if bound else self.readable.parameters)
+        function = {"name": self.name, "description": self.description, "parameters": parameters}
+        return {"type": "function", "function": function}
 
     def renamed(self, name: str) -> Tool:
         """Return the same tool under another name (frameworks rename tools before a model sees them)."""

@@ -534,7 +534,7 @@ class ToolSet(Execution):
         from .structural_tag import structural_tag
 
         turn = self._turn(tool_choice, parallel, "single", None)
-        turn = replace(turn, tools=tuple(tool.readable for tool in turn.tools))
+        turn = replace(turn, tools=tuple(tool.enforceable for tool in turn.tools))
         return structural_tag(get_format(format), turn.counted(min_calls, max_calls))
 
     def parser(
@@ -740,9 +740,10 @@ class ToolSet(Execution):
         Args:
             closed: write out the closed reading that calls are checked against (see `close_objects`).
             brief: names of tools without schema, and with one line of their description.
-            bound: only the tools that may be called now, with the values of the conversation (`in_conversation`).
+            bound: only the tools that may be called now, with all that calls are held to (see `Tool.to_openai`).
         """
-        listed = [tool.to_openai(brief=tool.name in brief) for tool in (self.offered.values() if bound else self)]
+        shown = self.offered.values() if bound else self
+        listed = [tool.to_openai(brief=tool.name in brief, bound=bound) for tool in shown]
         for tool in listed if closed else ():
             function = tool["function"]
             if "parameters" in function and not self._is_open(function["name"]):

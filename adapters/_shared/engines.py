@@ -32,11 +32,15 @@ def settled(tools: ToolSet) -> list[dict[str, Any]]:
 
     Raises:
         PolicyError: they have a policy and no conversation, or the policy lets a person confirm calls.
+        UnsupportedSchemaError: a callable gives values of a parameter; with its place.
     """
     if tools.policy is not None:
         require_nobody(tools.policy, "a client of the engine")
         tools.require_conversation()
-    return tools.to_openai(bound=True)
+    found = tools.to_openai(bound=True)
+    for tool in found:
+        require_settled(tool["function"]["parameters"], tool["function"]["name"])
+    return found
 
 
 def require_no_policy(extra: Mapping[str, Any] | None) -> None:

@@ -22,7 +22,8 @@ def content_of(parts: Sequence[Part], between: str = "") -> str | tuple[Part, ..
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict; ``x-values`` in it has the callables themselves.
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict, in which ``x-values`` has names that every tool
+    of this process understands.
 
     Raises:
         SchemaError: it is no tool, or several.

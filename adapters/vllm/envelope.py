@@ -95,6 +95,7 @@ def envelope(
     Raises:
         GrammarError: a tool or the schema is no JSON, or nested too deeply.
         PolicyError: the tools have a policy and no conversation, or the policy lets a person confirm calls.
+        UnsupportedSchemaError: a callable gives values of a parameter of the tool set.
     """
     if isinstance(tools, ToolSet):
         tools = _shared.settled(tools)

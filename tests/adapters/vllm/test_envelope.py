@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from toolgrammar.adapters._shared import require_no_policy
 from toolgrammar.adapters.vllm import envelope
 from toolgrammar.adapters.vllm.envelope import Tokens, in_conversation, is_envelope, read_envelope, refusal, wanted
-from toolgrammar.core import Grammar, Message
-from toolgrammar.core.errors import GrammarError, LiveValuesError, PolicyError, ToolGrammarError
-from toolgrammar.tools import ToolSet
+from toolgrammar.core import Grammar, Message, Seen, Values
+from toolgrammar.core.errors import (
+    GrammarError,
+    LiveValuesError,
+    PolicyError,
+    ToolGrammarError,
+    UnsupportedSchemaError,
+)
+from toolgrammar.tools import ToolSet, program_tool
 
 TOOLS = [
     {
@@ -64,6 +70,53 @@ def test_tools_under_a_policy() -> None:
         require_no_policy({"policy": {"tools": {}}})
     tag = under.in_conversation(turn).to_structural_tag("hermes", tool_choice="one")
     assert [Grammar.from_structural_tag(tag).matches(call("one", n)) for n in (7, 8)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed"),
+    [
+        ({"values": [7]}, [7]),
+        ({"constant": 7}, [7]),
+        ({"schema": {"maximum": 7}}, [1, 7]),
+        ("never", []),
+        ("user", [7]),
+    ],
+)
+def test_rules_that_need_no_conversation(rule: Any, allowed: list[int]) -> None:
+    """The envelope and the structural tag allow what the grammar does, whatever source a rule names."""
+    under = ToolSet(TOOLS).under({"tools": {"one": {"n": rule}}}).in_conversation([Message("user", "One of 7.")])
+    envelope_of, tag = envelope(under, format="hermes"), under.to_structural_tag("hermes", tool_choice="one")
+    for grammar in (read_envelope(envelope_of, Tokens()).grammar, Grammar.from_structural_tag(tag), under.grammar()):
+        assert [n for n in (1, 7, 8) if grammar.matches(call("one", n))] == allowed
+        assert not grammar.matches(call("two"))
+
+
+def test_callables_of_a_tool_set_are_refused_with_their_place() -> None:
+    """Tool sets and conversations keep the keyword, so that nothing is dropped on the way to the engine."""
+
+    def close(ticket: Annotated[str, Values(lambda: ["T-1"])], by: Annotated[str, Seen("user_id")] = "") -> str:
+        """Close a ticket."""
+        return ticket
+
+    place = "tool 'close', at /properties/ticket, keyword 'x-values'"
+    with pytest.raises(UnsupportedSchemaError, match=place):
+        envelope(ToolSet([close]))
+    tools, _ = in_conversation([next(iter(ToolSet([close]))).to_openai(live=True)], "auto", CONVERSATION)
+    assert place in (refusal("GRAMMAR", envelope(tools)) or "")
+
+
+def test_the_grammar_of_programs() -> None:
+    """A tool of programs keeps its grammar."""
+
+    def find(name: str) -> list[str]:
+        """Find people."""
+        return [name]
+
+    def text(program: str) -> str:
+        return f'<tool_call>\n{{"name": "run_program", "arguments": {{"input": "{program}"}}}}\n</tool_call>'
+
+    grammar = read_envelope(envelope(ToolSet([program_tool([find])]), format="hermes"), Tokens()).grammar
+    assert grammar.matches(text("return find(name='Ann')")) and not grammar.matches(text("import os"))
 
 
 @pytest.mark.parametrize(
