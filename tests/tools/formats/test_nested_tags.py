@@ -159,3 +159,20 @@ def test_described() -> None:
     assert given.parse(written, acme).tool_calls[0].arguments == {"a": ["x"]}
     with pytest.raises(ToolGrammarError, match="need a mark"):
         read_format({"name": "acme", "shape": "nested", "call": "<fn=$name>$args</fn>"})
+
+
+@pytest.mark.parametrize("kind", ["array", ["array", "object"]])
+def test_another_element_among_items_is_refused(kind: Any) -> None:
+    """It is neither an item nor a member."""
+    some = tools(a={"type": kind, "items": COUNT, "additionalProperties": True})
+    for parts in (["item", "other"], ["item", "item", "other", "item"]):
+        text = turn(element("a", *(element(name, "1") for name in parts)), element("b", "1"))
+        (call,) = some.parse(text, M3).tool_calls
+        assert "the element 'other' stands among the items" in (call.error or "")
+
+
+def test_an_item_among_members_is_a_member() -> None:
+    """The first element has made it an object."""
+    some = tools(a={"type": ["array", "object"], "additionalProperties": True})
+    (call,) = some.parse(turn(element("a", element("x", "1"), element("item", "2"))), M3).tool_calls
+    assert (dict(call.arguments), call.error) == ({"a": {"x": 1, "item": 2}}, None)

@@ -51,6 +51,8 @@ class _Element:
     def begin_element(self, name: str, item: str) -> Reading | None:
         """Decide by the first element whether this is an array or an object; return the reading of an element in it.
 
+        In an object, an element of the name of items is a member.
+
         Args:
             name: the name of the element that begins.
             item: the name of items.
@@ -189,6 +191,8 @@ class NestedCallsParser(TemplateParser):
             parent = open_ones[-1]
             if "".join(parent.text.pieces).strip(SPACE):
                 return self._give_up_elements("there is text beside an element", events)
+            if parent.items is not None and name != self._item:
+                return self._give_up_elements(f"the element {name!r} stands among the items of an array", events)
             parent.text.pieces.clear()  # white space beside elements
             reading = parent.begin_element(name, self._item)
         open_ones.append(_Element(name, reading, self._buffer.place))
