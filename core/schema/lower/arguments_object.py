@@ -23,6 +23,9 @@ READINGS = {
     "array": r"[ \t\n\r]*\[[\s\S]*",
 }
 
+#: Maximum number of names of members of which the kinds or the reading is kept: a text may have any names.
+MAX_KNOWN_NAMES = 4096
+
 
 class ArgumentsObject:
     """Lowering of a document's root in the syntax of `Arguments`.
@@ -58,15 +61,18 @@ class ArgumentsObject:
 
     def kinds(self, name: str) -> frozenset[str]:
         """Return the types that a member's value may have."""
-        if name not in self._kinds:
+        known = self._kinds.get(name)
+        if known is None:
             kinds: set[str] = set()
             for branch in self._branches:
                 for objects in self._plain_objects(branch):
                     for goal in self._goals(objects, name):
                         for value in self._lowering.branches(goal):
                             kinds.update(value.types if value.values is None else map(type_of, value.values))
-            self._kinds[name] = frozenset(kinds)
-        return self._kinds[name]
+            known = frozenset(kinds)
+            if len(self._kinds) < MAX_KNOWN_NAMES:
+                self._kinds[name] = known
+        return known
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name."""

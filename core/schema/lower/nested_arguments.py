@@ -19,7 +19,7 @@ from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects
 from ..normal.parts import fixed_positions, item_goal
 from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, size_of, without
-from .arguments_object import READINGS
+from .arguments_object import MAX_KNOWN_NAMES, READINGS
 from .array_items import ways_to_count
 from .context import GoalNodes
 from .merged_objects import MergedObjects
@@ -47,10 +47,13 @@ class Reading:
 
     def member(self, name: str) -> Reading:
         """Return the reading of a member."""
-        if name not in self._members:
+        known = self._members.get(name)
+        if known is None:
             goals = [goal for objects in self._objects() for goal in self._arguments.goals(objects, name)]
-            self._members[name] = self._arguments.reading(goals)
-        return self._members[name]
+            known = self._arguments.reading(goals)
+            if len(self._members) < MAX_KNOWN_NAMES:
+                self._members[name] = known
+        return known
 
     def _objects(self) -> Iterable[Objects]:
         for branch in self._branches:

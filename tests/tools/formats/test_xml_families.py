@@ -236,3 +236,22 @@ def test_blocks() -> None:
     deep = '<function name="edit.file"><param name="text"></param><param name="deep">{}</param></function>'
     call = TOOLS.parse(deep.format('<![CDATA[{"a": "</param>"}]]>'), "minicpm-5").tool_calls[0]
     assert call.arguments["deep"] == {"a": "</param>"}
+
+
+def test_names_of_arguments_that_a_text_makes_up_compile_no_schema_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema is compiled once for a parser, whatever names the text has, and also where that fails."""
+    from toolgrammar.tools.formats.template import arguments
+
+    compiled = []
+    make = arguments.compile_arguments
+
+    def counted(*given: Any) -> Any:
+        compiled.append(given)
+        return make(*given)
+
+    monkeypatch.setattr(arguments, "compile_arguments", counted)
+    for schema in ({"type": "object", "additionalProperties": {"type": "integer"}}, {"type": "object", "$ref": "#/no"}):
+        compiled.clear()
+        kinds = arguments.kinds_of_arguments([Tool("f", "", schema)])
+        assert len({kinds("f", f"x{number}") for number in range(50)}) == 1
+        assert len(compiled) == 1

@@ -166,13 +166,19 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
     """
     by_name = {tool.name: tool for tool in tools}
 
-    @cache
+    @cache  # of declared tools alone: a schema is compiled once, when a call of its tool has come
+    def kinds_of(tool: str) -> Callable[[str], frozenset[str]]:
+        try:
+            return compile_arguments(by_name[tool].parameters, arguments).member_kinds
+        except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
+            return lambda name: _ANY_KIND
+
     def kinds(tool: str, name: str) -> frozenset[str]:
         if tool not in by_name:
             return _ANY_KIND
         try:
-            types = compile_arguments(by_name[tool].parameters, arguments).member_kinds(name)
-        except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
+            types = kinds_of(tool)(name)
+        except ToolGrammarError:
             return _ANY_KIND
         # No type: the schema forbids this argument. If a text has it anyway, its value is read as a string.
         return types or frozenset({"string"})
@@ -184,13 +190,11 @@ def readings_of_arguments(tools: Sequence[Tool], arguments: NestedTags) -> Calla
     """Return a function from a tool's name to what its arguments may be; None where that is not known."""
     by_name = {tool.name: tool for tool in tools}
 
-    @cache
+    @cache  # of declared tools alone
     def reading(name: str) -> Reading | None:
-        if name not in by_name:
-            return None
         try:
             return compile_arguments(by_name[name].parameters, arguments).reading
         except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return None
 
-    return reading
+    return lambda name: reading(name) if name in by_name else None
