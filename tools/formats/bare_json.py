@@ -1,7 +1,8 @@
 """Parser of calls that a model wrote as JSON in its text, though its format has markup for them.
 
-Models that were trained on code do so, mostly in a code fence. JSON at the beginning of a line is a call if it names a
-known tool and has arguments, or a list of calls if all of its items do; any other JSON stays text.
+Models that were trained on code do so, mostly in a code fence. JSON at the beginning of a line, or right
+behind such a call, is a call if it names a known tool and has arguments, or a list of calls if all of its items do; any
+other JSON stays text.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class BareJsonParser:
         self._new_id = new_id
         self._is_off = False  # a call has come in the format's markup: JSON in later text is text
         self._calls = 0  # the number of calls that were found here
-        self._at_line = True  # only white space stands before the next character in its line
+        self._at_line = True  # only white space and calls stand before the next character in its line
         self._held: list[str] = []  # text that may be a call
         self._scanner: JsonScanner | None = None  # of the JSON in the held text; None: it has not begun
         self._start = 0  # where the JSON begins in the held text

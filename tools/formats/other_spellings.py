@@ -162,7 +162,14 @@ class OfFormat(Spelling):
     keyed: bool = False
 
     def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
-        """Yield the heads: the start, a name, and what follows it; where calls are keyed, ``f()`` and ``f(city=``."""
+        """Yield the heads: the start, a name, and what follows it.
+
+        Where calls are keyed, these are ``f(city=`` and ``f()``, and `empty` says nothing. ``f()`` is a head also for a
+        tool with required arguments: it reads as a whole call of the tool, which would fail. As the grammar has no such
+        call, nothing that goes on from it is in the grammar, and the model has to write the arguments. In other
+        notations, the call without arguments (`empty`) is a head for the tools that require none; for the others such a
+        text is text.
+        """
         start = quoted(self.start)
         names = tuple(tool.name for tool in tools)
         if self.keyed:
@@ -183,8 +190,11 @@ class OfFormat(Spelling):
         return rf"{quoted(self.start)}(?P<name>{self.wire.name_pattern}){closing}"
 
     def is_call(self, head: re.Match[str], tools: Sequence[Tool]) -> bool:
-        """Return True if the name is that of a tool, and the key that of one of its arguments; a call without arguments
-        is one only of a tool that requires none."""
+        """Return True if the name is that of a tool, and the key that of one of its arguments.
+
+        A call without arguments that `empty` matches is one only of a tool that requires none; the keyed ``f()`` is one
+        of any tool (see `heads`).
+        """
         groups = head.groupdict()
         key, is_empty = groups.get("key"), groups.get("empty") is not None
         named = [tool for tool in tools if tool.name == head["name"]]

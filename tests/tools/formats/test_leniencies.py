@@ -394,3 +394,9 @@ def test_json_in_the_text_is_looked_for_in_linear_work(piece: str, monkeypatch: 
         return done
 
     assert work(8_192) <= 6 * work(2_048) + 2_000
+
+
+def test_json_right_behind_a_call_is_a_call() -> None:
+    """In its line, too; behind other text it is text."""
+    assert read(f"{_JSON}}}{_JSON}}} {_JSON}}}", "hermes")[0] == [DALLAS] * 3
+    assert read(f"{_JSON}}} or {_JSON}}}", "hermes")[0] == [DALLAS]

@@ -9,7 +9,7 @@ import pytest
 
 from toolgrammar.core import CallEnd, Seen, TextDelta
 from toolgrammar.core.testing import ScriptedModel
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import format_names, get_format
 
 from .common import EVERY
@@ -268,3 +268,22 @@ def test_a_tool_that_is_not_offered_is_not_called() -> None:
     assert tools.grammar("hermes", other_spellings=True).matches(text)
     out = ScriptedModel([text]).generate("Cancel it.", tools=tools)
     assert (out.message.tool_calls, out.text) == ((), text)
+
+
+def test_a_call_of_python_without_arguments_is_one_of_any_tool() -> None:
+    """The grammar lets no text go on from there if arguments are required; in a tag such a text is text."""
+    needs = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+    tools = ToolSet([Tool("f", "", needs), Tool("g", "", {**needs, "required": []})])
+    grammar = tools.grammar("hermes", other_spellings=True)
+    assert [grammar.matches(text) for text in ("f(", "f()", "f() is one", "g()", 'f(city="a")')] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert grammar.matches("<function=f>\n</function>") and grammar.matches("<function=g>\n</function>")
+    for text, names in (("f()", ["f"]), ("<function=f>\n</function>", []), ("<function=g>\n</function>", ["g"])):
+        parser = tools.parser("hermes", other_spellings=True)
+        events = [*parser.feed(text), *parser.close()]
+        assert [event.call.name for event in events if isinstance(event, CallEnd)] == names

@@ -28,7 +28,6 @@ from ..template.parser import TemplateParser
 from .parser import XmlCallsParser
 
 _HOLE = re.compile(r"(\$key|\$raw|\$type|\$value)")
-_TYPES = frozenset(TYPES) - {"integer"}
 _NAME = r"""[^\s<>"'=]+"""
 _ANY_NAME = r"[^\x00-\x1f<>]+"
 
@@ -99,7 +98,7 @@ class XmlCalls(TemplateFormat):
         control = sorted(set(self.special).difference(self.as_text))
         before, rest = self.parameter.split("$key")
         between, after = rest.split("$value")
-        types = sorted(_TYPES - {"string"}) if "$type" in between else []
+        types = sorted(frozenset(TYPES) - {"string"}) if "$type" in between else []
         announces_raw = "$raw" in between or "$type" in between
         after_name_raw = mark(between.replace("$raw", "true").replace("$type", "string"), control)
         return Arguments(
@@ -107,6 +106,7 @@ class XmlCalls(TemplateFormat):
             escapes=(("&", "&amp;"), ('"', "&quot;")) if self.entities else (),
             separator=mark(self.gap, control) if self.gap else (),
             before_name=mark(before, control),
+            # With "$type" this is not written: each type has its own in `after_name_by_type` and `after_name_raw`.
             after_name=mark(between.replace("$raw", "false"), control),
             after_name_by_type=tuple((kind, mark(between.replace("$type", kind), control)) for kind in types),
             after_value=mark(after, control),
