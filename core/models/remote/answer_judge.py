@@ -39,6 +39,7 @@ class Verdict:
         cut: the token budget ended inside an invalid structured answer, so a retry would be useless.
         is_sent: all of it was certain during streaming, and has been emitted.
         places: pointers to the truncated values of a JSON text.
+        is_stopped: it ends at a stop string, which was looked for here.
     """
 
     text: str = ""
@@ -47,6 +48,7 @@ class Verdict:
     cut: bool = False
     is_sent: bool = False
     places: tuple[str, ...] = ()
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,23 @@ class Task:
     @property
     def held(self) -> bool:
         """True if no part of the text is certain before the complete answer is judged."""
-        is_call_demanded = self.tools is not None and self.params.tool_choice != "auto"
-        is_cut_here = self.tools is not None and bool(self.params.stop)  # at a stop string, which is not sent
-        return self.is_json or self.grammar is not None or is_call_demanded or is_cut_here
+        return self.is_json or self.grammar is not None or self.demands_call or bool(self.stop)
+
+    @property
+    def demands_call(self) -> bool:
+        """True if an answer must be calls."""
+        return self.tools is not None and self.params.tool_choice != "auto"
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """The stop strings that are looked for here, in the text outside of calls. They are not sent: servers look for
+        them in arguments, too."""
+        return tuple(filter(None, self.params.stop)) if self.tools is not None and not self.is_json else ()
+
+    @property
+    def is_free(self) -> bool:
+        """True if an answer is free text without calls: the server may look for stop strings in it."""
+        return self.tools is None and not self.is_json and self.grammar is None
 
     def text_verdict(self, text: str, used_up: bool | None) -> Verdict:
         """Judge a text answer; JSON is converted to canonical form.
@@ -287,6 +303,9 @@ class AnswerReader:
         self._begun: dict[int, tuple[CallStart, list[str]]] = {}
         self._calls: list[ToolCall] = []  # in the text, ended
         self._broken: str | None = None  # the error of a call inside of which the text ended
+        self._run = 0  # index in `_text` of the first piece since the last call
+        self._end = ""  # the end of this run, in which a stop string may begin
+        self._stopped: str | None = None  # the text before a stop string
 
     def feed(self, text: str) -> list[Event]:
         """Read the next piece of the text; return the certain events."""
@@ -300,14 +319,20 @@ class AnswerReader:
 
     def _take(self, events: Sequence[Event]) -> list[Event]:
         """Record events of the parser for `verdict`, and return the certain ones: free text, unless all is ``held``.
-        Calls are never certain before the end, because their arguments may prove wrong."""
+        Calls are never certain before the end, because their arguments may prove wrong; after a stop string there are
+        none, unless one is demanded."""
         certain: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta) and event.text:
                 self._text.append(event.text)
+                if self._task.stop and self._stopped is None:
+                    self._look_for_stop(event.text)
                 if not self._held:
                     certain.append(event)
+            elif self._stopped is not None and not self._task.demands_call:
+                continue
             elif isinstance(event, CallStart):
+                self._run, self._end = len(self._text), ""
                 self._begun[event.index] = event, []
             elif isinstance(event, ArgumentsDelta):
                 _, pieces = self._begun[event.index]
@@ -318,6 +343,14 @@ class AnswerReader:
                 self._begun.pop(event.index, None)
                 self._calls.append(event.call)
         return certain
+
+    def _look_for_stop(self, text: str) -> None:
+        """End the text at a stop string that this piece of it completes."""
+        stop = self._task.stop
+        end = self._end + text
+        self._end = end[-max(map(len, stop)) :]
+        if any(word in end for word in stop):
+            self._stopped = "".join(self._text[: self._run]) + _until("".join(self._text[self._run :]), stop)
 
     def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
         """Judge the complete answer.
@@ -338,12 +371,16 @@ class AnswerReader:
                 return Verdict(wrong=(f"the model refuses: {answer.refusal}",))
             text = answer.refusal
         if tools is not None:
+            is_stopped = self._stopped is not None and not answer.calls and not task.demands_call
+            if self._stopped is not None and not answer.calls:
+                text = self._stopped
+            used_up = False if is_stopped else used_up
             calls, wrong = self._judged(tools, answer, used_up)
-            if task.params.stop and not answer.calls:
-                text = _until(text, task.params.stop)
             if calls or wrong:
-                return Verdict(text, calls, wrong, cut=used_up is True and not calls)
-            if task.params.tool_choice != "auto":
+                return Verdict(text, calls, wrong, cut=used_up is True and not calls, is_stopped=is_stopped)
+            if is_stopped:
+                return Verdict(text, is_stopped=True)
+            if task.demands_call:
                 what = "a tool" if task.params.tool_choice == "required" else f"the tool {task.params.tool_choice!r}"
                 return Verdict(text, wrong=(f"no tool was called; call {what}",), cut=used_up is True)
         return task.text_verdict(text, used_up)
@@ -437,5 +474,5 @@ def _without_arguments(call: ToolCall) -> ToolCall:
 
 def _until(text: str, stop: Sequence[str]) -> str:
     """Return a text up to the first stop string."""
-    ends = [text.index(end) for end in stop if end and end in text]
+    ends = [text.index(end) for end in stop if end in text]
     return text[: min(ends)] if ends else text

@@ -232,7 +232,8 @@ class Asker:
             what = "a call" if verdict.calls else "an answer"
             _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
         is_whole_json = task.is_json and not verdict.calls  # its brackets are closed
-        if is_cut or (not is_whole_json and answer.used_up(self._protocol.window)):
+        ends_itself = is_whole_json or verdict.is_stopped
+        if is_cut or (not ends_itself and answer.used_up(self._protocol.window)):
             reason: FinishReason = "length"
         else:
             reason = "tool_calls" if verdict.calls else "stop"
@@ -355,8 +356,7 @@ class Asker:
         if form.schema_in_prompt:
             messages = with_system(messages, schema_text(task.schema, tools is not None))
         messages = with_system(messages, form.instruction)
-        is_free = not task.is_json and (tools is None or form.tools_in_prompt)
-        body = self._protocol.body(params, form, messages, is_free=is_free)
+        body = self._protocol.body(params, form, messages, is_free=task.is_free)
         return self._protocol.merged(body, self._fields)
 
     def _require_end(self, answer: Answer) -> None:

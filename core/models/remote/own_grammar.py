@@ -117,8 +117,7 @@ def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) 
     """Return the forms of a request that vLLM or SGLang enforces by our grammar as a text: in a structural tag; and for
     vLLM in Lark, which its guidance backend takes and the others do not.
 
-    There is none for other servers, free text, stop strings (which may end a text inside the grammar), and a grammar
-    with control tokens or above `MAX_GBNF`.
+    There is none for other servers, free text, and a grammar with control tokens or above `MAX_GBNF`.
 
     Args:
         kind: kind of the server.
@@ -128,7 +127,7 @@ def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) 
             vLLM makes one.
     """
     params, tools = task.params, task.tools
-    if kind not in ("vllm", "sglang") or _has_no_grammar(task) or params.stop:
+    if kind not in ("vllm", "sglang") or _has_no_grammar(task):
         return []
     needs_lark = kind == "vllm" and not {STRUCTURAL_TAG, "strict tools"}.intersection(taken)
     found: list[Form] = []

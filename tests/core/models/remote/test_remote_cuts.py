@@ -19,6 +19,7 @@ from toolgrammar.core import (
     ToolGrammarError,
     load_model,
 )
+from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 
@@ -202,3 +203,45 @@ def test_json_in_the_spelling_that_was_asked_for(serve: Any) -> None:
     """``whitespace="compact"`` counts for servers too."""
     answer = serve(TEXT).model().generate("Go", json_mode=JsonMode(schema=True, whitespace="compact"))
     assert answer.text == json.dumps(WHOLE, ensure_ascii=False, separators=(",", ":"))
+
+
+#: A call with a stop string in its argument.
+CALL_OF_STOP = '\n<tool_call>\n{"name": "note", "arguments": {"text": "one STOP"}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("text", "options", "said", "calls"),
+    [
+        ("I look." + CALL_OF_STOP, {}, "I look.", ["one STOP"]),
+        ("I STOP." + CALL_OF_STOP, {}, "I ", []),
+        ("STOP" + CALL_OF_STOP, {}, "", []),
+        ("I STOP." + CALL_OF_STOP, {"tool_choice": "required"}, "I ", ["one STOP"]),
+        ("I look." + CALL_OF_STOP.replace("one", "1"), {"stop": ["call", "ST"]}, "I look.", ["1 STOP"]),
+    ],
+)
+def test_stop_strings_outside_of_calls(
+    serve: Any, text: str, options: dict[str, Any], said: str, calls: list[str], stream: bool
+) -> None:
+    """They end the text, and are not sent, since they would end a call in whose arguments they stand."""
+    note = {"name": "note", "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}
+    given = {"stop": ["STOP"], "tools": ToolSet([note]), "tool_format": "hermes", **options}
+    server = serve(text)
+    if stream:
+        answer = server.model().stream("Go", **given).result
+    else:
+        answer = server.model().generate("Go", **given)
+    assert (answer.text.rstrip(), [call.arguments["text"] for call in answer.tool_calls]) == (said.rstrip(), calls)
+    assert answer.finish_reason == ("tool_calls" if calls else "stop")
+    assert len(server.asked) == 1 and "stop" not in server.asked[0]
+    local = ScriptedModel([text]).generate("Go", max_tokens=300, **given)
+    if "tool_choice" not in options:
+        assert (local.text.rstrip(), [call.arguments["text"] for call in local.tool_calls]) == (said.rstrip(), calls)
+
+
+def test_a_stop_string_in_json_beside_tools(serve: Any) -> None:
+    """It ends no JSON answer, with tools or without."""
+    server = serve('{"text": "one STOP"}')
+    shape = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    answer = server.model().generate("Go", tools=[shape | {"title": "note"}], output_type=shape, stop=["STOP"])
+    assert json.loads(answer.text) == {"text": "one STOP"} and "stop" not in server.asked[0]
