@@ -42,7 +42,7 @@ def check(
     Of tools (a file as diff takes it, where Python is executed, or the URL of an MCP server) it tells this of each,
     with parameters that are never given together, and tools that a reader cannot tell apart.
 
-    Exit code: 0 it can (what is written is always valid), 1 it cannot, 2 there is no schema to read.
+    Exit code: 0 it can (what is written is always valid), 1 it cannot, 2 it cannot be read.
     """
     from rich.text import Text
 

@@ -36,8 +36,8 @@ def diff(
     """Tell if every call that the old tools took is taken by the new ones, and if results stay what they were; if not,
     show a smallest call or result that breaks.
 
-    Exit code: 0 nothing breaks, 1 something breaks, 2 there is nothing to compare, 3 nothing is known to break, and
-    something is not decided.
+    Exit code: 0 nothing breaks, 1 something breaks, 2 one cannot be read, or they are not of one kind,
+    3 nothing is known to break, and something is not decided.
     """
     with working(f"comparing {old} and {new}"):
         changes = _changes(old, new, formats)

@@ -52,7 +52,7 @@ def fuzz(
     Tools are called only if they say that they are read-only or not destructive, and operations only if their method
     is safe (GET, HEAD, OPTIONS), unless they are named.
 
-    Exit code: 0 no failure, 1 some failure, 2 no tool was called.
+    Exit code: 0 no failure, 1 some failure, 2 no tool was called, or the server does not start.
     """
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools.fuzzing import fuzz as fuzzed

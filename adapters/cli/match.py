@@ -34,7 +34,8 @@ def match(
     """Tell if a text is one that a model may write under a schema; if not, how far it goes and what was expected there.
 
     A text may be valid under the schema and still not be written: with its members in another order, or where the
-    schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
+    schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is no text, or
+    the schema cannot be read or enforced.
     """
     from toolgrammar.core.generation import Match
 

@@ -38,8 +38,8 @@ def check(
     """Show what may reach each argument of the tools, what is open first; with --never, prove that calls of a schema
     cannot be written in any conversation, or show a smallest one.
 
-    Exit code: 0 as wanted, 1 a call of --never can be written, 2 the policy or the tools cannot be read, 3 that is not
-    decided.
+    Exit code: 0 as wanted, 1 a call of --never can be written, 2 the policy, the tools or --never cannot be read,
+    3 that is not decided.
     """
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.tools import Policy, ToolSet

@@ -26,7 +26,8 @@ def probe(
     Schema, calls in streams, parallel calls, token budgets. Each row that does not work has the result of the same
     request through this library.
 
-    Some twenty small requests are sent, within the time. Exit code: 0 nothing is ignored or mangled, 1 something is.
+    Some twenty small requests are sent, within the time. Exit code: 0 nothing is ignored or mangled, 1 something is,
+    2 the server cannot be asked.
     """
     from toolgrammar.core.models.remote import PlainServer
 

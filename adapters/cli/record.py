@@ -33,7 +33,7 @@ def verify(
 
     Entries that are cut off at the end leave no trace in the file: pass the hash that was printed before as --head.
 
-    Exit code: 0 it is, 1 it is not, 2 there is no record to read.
+    Exit code: 0 it is, 1 it is not, 2 the record cannot be read.
     """
     from toolgrammar.core import Record
     from toolgrammar.core.errors import ToolGrammarError

@@ -27,8 +27,8 @@ def repair(
     """Write the nearest text of a schema, on standard output; and what was changed, on standard error.
 
     Spelling is corrected, names and listed values become the nearest that exist, and unknown members are left out.
-    Values that the text does not hold are only made up with --invent. Exit code: 0 done, 1 nothing is near, 2 there is
-    nothing to repair.
+    Values that the text does not hold are only made up with --invent. Exit code: 0 done (a
+    valid text is written as it is), 1 nothing is near, 2 there is no text, or the schema or the format cannot be read.
     """
     from toolgrammar.core.errors import ParseError
     from toolgrammar.core.repair import repair as repair_text
@@ -42,7 +42,7 @@ def repair(
                 grammar = source.grammar(whitespace="flexible", property_order="any")
                 repaired = repair_text(written, grammar, invent=invent, seconds=seconds)
             else:
-                source.require_schema("--format needs tools, or")
+                source.require_schema("--format")
                 tools = ToolSet.from_any(source.schema)
                 repaired = tools.repair(written, tool_format, invent=invent, seconds=seconds)[1]
     except ParseError as error:

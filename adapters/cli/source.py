@@ -90,9 +90,9 @@ class Source:
         return Grammar.from_json_schema(self.schema, **options)
 
     def require_schema(self, what: str) -> None:
-        """End the command with one line if this is a grammar; ``what`` needs a schema."""
+        """End the command with one line if this is a grammar; ``what`` needs tools or a schema."""
         if self.grammar_form is not None:
-            fail(f"{self.name} is a grammar, but {what} needs a JSON Schema", "pass a schema")
+            fail(f"{self.name} is a grammar, but {what} needs tools or a JSON Schema", "pass one of these")
 
     @cached_property
     def document(self) -> Any:

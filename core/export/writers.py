@@ -158,7 +158,7 @@ def _bracketed(charset: CharSet, *, negated: bool = False) -> str:
 
 
 class _Bnf(_Writer):
-    """GBNF and EBNF, which share strings and classes."""
+    """GBNF, EBNF and Lark, which share strings and classes."""
 
     def literal(self, text: str, place: int) -> str:
         """Return a string."""
@@ -168,7 +168,8 @@ class _Bnf(_Writer):
     def chars(self, charset: CharSet) -> str:
         """Return a class, a wide one by the ASCII characters that it leaves out.
 
-        At a part of a character, llama.cpp refuses a negated class with any character that may come of it.
+        Only ASCII may be negated: where a token ends inside a UTF-8 character, llama.cpp refuses a negated class if the
+        bytes so far could become a character that it excludes.
         """
         others = charset.complement()
         if others.ranges and others.ranges[-1][1] < 0x80:

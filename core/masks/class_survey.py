@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Class surveys: where the tokens of a vocabulary leave a class of characters.
 
-Let C be a class of characters; C* stands for the contents of JSON strings over C. A survey of C is made once for a
+Let C be a class of characters; C* stands for the contents of JSON strings over C. The *free string* is the JSON string
+with any contents. A survey of C is made once for a
 vocabulary. It serves each position q from which every string of C*, or every one of up to m characters, stays inside
 the atom: then only the subtrees below the trie nodes at which tokens leave C* are visited (lemma 2 of
 ``docs/masks.md``).
@@ -135,7 +136,7 @@ def survey_class(
             begun[depth] += 1
             lead[depth] = trie.byte[i]
         in_star = automaton.after(star_at[depth - 1], trie.byte[i])
-        if in_star <= 0:  # the free string goes on, C* does not: an exit
+        if in_star <= 0:  # the free string goes on or ends (`DONE` is 0), a string of C* does not go on: an exit
             if exits + 1 == len(exit):  # one spare item, since a buffer may not be empty
                 exit, chars = grown(exit, "i", 2 * len(exit)), grown(chars, "i", 2 * len(chars))
                 leads = grown(leads, "B", 2 * len(leads))
@@ -153,7 +154,7 @@ def survey_class(
         i += 1
         if in_star == star and not trie.below[i - 1] & mixed:  # all tokens below are in C*
             longest = max(longest, _list_below(trie, i - 1, begun, token, sizes, tokens, partial))
-            at = i
+            at = i  # `_list_below` has added these: skip them
             i += trie.size[i - 1] - 1
             tokens += trie.first[i] - trie.first[at]
     partial.append(-1)  # a buffer may not be empty

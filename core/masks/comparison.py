@@ -34,7 +34,8 @@ LARGE = cython.declare(cython.int, 64)
 class Comparison:
     """Token sets as differences to a known dense one.
 
-    Call `begin`, then `below` for each subtree that may differ, then `finish`.
+    `is_near` tells if that pays off, `compare` makes the set of an atom, and `lacking` that of a string without some
+    words. Both do it by `begin`, then `below` for each subtree that may differ, then `finish`.
 
     Args:
         automaton: the automaton.

@@ -133,7 +133,12 @@ class TokenCosts:
 
     def tokens_left(self, state: cython.int, before: bytes = b"") -> int:
         """Return a number of tokens that write ``before`` and then complete the text, valid for every text in the
-        state; `UNSURE` if it depends on the text. The caller holds the lock."""
+        state; `UNSURE` if it depends on the text, `NEVER` if no tokens write it. The caller holds the lock.
+
+        Args:
+            state: the state.
+            before: bytes that are still to be written, and that the state has read already.
+        """
         found = self.least.get(state)
         if before or found is None:
             spelling: Spelling = self._completion(state)

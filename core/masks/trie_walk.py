@@ -34,7 +34,7 @@ _ENTRY = cython.declare(cython.int, 5)
 #: Number of entries after which the work list is processed in trie order instead of last in, first out.
 _MANY = cython.declare(cython.int, 10_000)
 
-#: Number of words from which a trie is walked beside them.
+#: Maximum number of words that are walked one by one; a trie is walked beside more of them.
 _FEW_WORDS = cython.declare(cython.int, 8)
 
 #: What a dependent node adds to ``crossed`` while the walk is beyond its end. The text may forbid a token that goes
@@ -144,6 +144,8 @@ class TrieWalk:
         """Emit the tokens below a trie node that continue with ``rest``."""
         automaton: Automaton = self.automaton
         nodes: Nodes = automaton.nodes
+        # Of many words, the tokens below a node begin few: heads are only made for what follows these, unless all were
+        # made before.
         if node and cell(nodes, rest, node_kinds.KIND) == node_kinds.WORDS and not automaton.knows_heads(rest):
             first: cython.int = cell(nodes, rest, node_kinds.A)
             end: cython.int = cell(nodes, rest, node_kinds.B)

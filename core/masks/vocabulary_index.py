@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,8 +34,12 @@ class VocabularyIndex:
         tokens: the bytes of all tokens, None for ids that are not text.
 
     Attributes:
+        trie: the same.
+        quoted: the same, as an array.
         tokens: the same.
-        token_sets: token sets that are the same in every grammar, by the key of `ByteRows.shared`.
+        names: the tokens by the JSON strings in them, made when they are first asked for.
+        token_sets: token sets that are the same in every grammar, by the key of `ByteRows.shared`. These are few (free
+            strings, and the first states of grammars), so there is no bound.
         runs: token sets of positions before C{m,n} and a closing quote, by C, n and m.
         surveys: surveys by class of characters (the ranges of its code points).
     """
@@ -50,7 +54,7 @@ class VocabularyIndex:
         "trie",
     )
 
-    def __init__(self, trie: Trie, quoted: Iterable[int], tokens: Sequence[bytes | None]) -> None:
+    def __init__(self, trie: Trie, quoted: Sequence[int], tokens: Sequence[bytes | None]) -> None:
         self.trie = trie
         self.quoted: npt.NDArray[np.int64] = np.array(quoted, dtype=np.int64)
         self.tokens = tokens

@@ -398,14 +398,11 @@ class LocalModel(Model):
     ) -> Insertions | None:
         """Return what is needed to insert the declaration of a tool when the model names it: the tools of which the
         prompt has only names, without those that the conversation has called. None if there is nothing to insert."""
-        brief = self._brief(params)
-        if not brief or plan.make_parser is None or params.tool_choice == "none":
+        names = self._brief(params) - {call.name for message in messages for call in message.tool_calls}
+        if not names or plan.make_parser is None or params.tool_choice == "none":
             return None
-        declared = {call.name for message in messages for call in message.tool_calls}
         make_parser = partial(plan.make_parser, names_only=True)
-        return Insertions(
-            brief - declared, make_parser, lambda called: self._encode_prompt(messages, params, wire, called)
-        )
+        return Insertions(names, make_parser, lambda called: self._encode_prompt(messages, params, wire, called))
 
     def _encode_prompt(
         self, messages: Sequence[Message], params: GenerateParams, wire: _Wire, called: Sequence[str] = ()

@@ -126,8 +126,8 @@ class Lazy:
 class Stopped:
     """The texts of a regular expression up to the first stop text, without the stop text.
 
-    Let L = item stop, and M the texts of L of which no proper prefix is in L. A text t belongs to this expression if
-    t s ∈ M for a stop text s.
+    Let L = item stop, and M the texts of L of which no proper prefix is in L. A text t of the item belongs to this
+    expression if t s ∈ M for a stop text s.
     """
 
     item: Expression

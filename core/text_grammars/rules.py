@@ -176,12 +176,14 @@ def _size(expression: Expression, sizes: Mapping[str, int | None]) -> int | None
 
 
 def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[Expression], float]) -> float:
-    """Return the fewest characters of an expression's texts; infinite if it has none.
+    """Return a lower bound of the characters of an expression's texts, which is 0 if one is empty; infinite if it is
+    seen that there is none.
 
     Args:
         expression: the expression.
         rules: the fewest characters of each rule; without a rule, it counts as one without texts.
-        leaf: returns the fewest characters of an expression without parts.
+        leaf: returns those of any other expression: a text, a set or token, and what is not looked into (a pattern, an
+            intersection, a complement, a language that is built elsewhere).
     """
     if isinstance(expression, Reference):
         return rules.get(expression.name, inf)
@@ -196,22 +198,24 @@ def _fewest(expression: Expression, rules: Mapping[str, float], leaf: Callable[[
         return min([_fewest(item, rules, leaf) for item in expression.items], default=inf)
     if isinstance(expression, Repeat):
         return _fewest(expression.item, rules, leaf) * expression.least if expression.least else 0
+    if isinstance(expression, Stopped) and _fewest(expression.stop, rules, leaf) == inf:
+        return inf
     if isinstance(expression, (Lazy, Stopped)):
         return _fewest(expression.item, rules, leaf)
     return leaf(expression)
 
 
 def fewest_chars(expression: Expression, rules: Mapping[str, float] | None = None) -> float:
-    """Return a lower bound of the characters of an expression's texts: `_fewest`, with what is built elsewhere counted
+    """Return a lower bound of the characters of an expression's texts: `_fewest`, with what is not looked into counted
     as the empty text. ``rules`` has that of each rule."""
     return _fewest(expression, rules or {}, _least_of_leaf)
 
 
 def _least_of_leaf(expression: Expression) -> float:
-    """Return a lower bound of the characters of an expression without parts."""
+    """Return a lower bound of the characters of a text, a set or token; 0 for what is not looked into (`_fewest`)."""
     if isinstance(expression, Literal):
         return len(expression.text)
-    return isinstance(expression, (Chars, Control))
+    return 1 if isinstance(expression, (Chars, Control)) else 0
 
 
 def _fewest_of(rules: Mapping[str, Expression], leaf: Callable[[Expression], float]) -> dict[str, float]:
@@ -219,7 +223,7 @@ def _fewest_of(rules: Mapping[str, Expression], leaf: Callable[[Expression], flo
 
     Args:
         rules: the rules.
-        leaf: returns the fewest characters of an expression without parts.
+        leaf: as for `_fewest`.
     """
     users: dict[str, list[str]] = {name: [] for name in rules}
     for name, expression in rules.items():
@@ -437,8 +441,9 @@ class _Builder:
     # -- left recursion --------------------------------------------------------------------------------------------
 
     def _fewest_of_leaf(self, expression: Expression) -> float:
-        """Return 0 if an expression without parts has the empty text, else a number above. For one that is built
-        elsewhere, such as a schema, 1 is enough: it never begins with a rule, so no left recursion goes through it."""
+        """Return 0 if one of the expressions that `_fewest` leaves to this has the empty text, else a number above. For
+        a control token, and for what is built elsewhere, such as a schema, 1 is enough: it never begins with a rule, so
+        no left recursion goes through it."""
         if isinstance(expression, (Regular, Intersection, Complement)):  # regular, so no other rule is waited for
             return not self._terms.nullable(self._term(expression))
         return _least_of_leaf(expression) if isinstance(expression, Literal) else 1

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolgrammar.core import GenerateParams, Message, load_model
+from toolgrammar.core import GenerateParams, Message, ToolCall, load_model
+from toolgrammar.core.generation.insertions import NamesRead
 from toolgrammar.core.generation.plan import resolve_params
 from toolgrammar.core.models import LocalModel
 from toolgrammar.tools import Tool, ToolSet
@@ -108,3 +109,18 @@ def test_the_next_turn_reuses_what_was_read(model: LocalModel) -> None:
     turns = [QUESTION, first.message, Message("tool", "Yes.", tool_call_id=first.tool_calls[0].id, name="rain")]
     second = model.generate(turns, tool_choice="none", **options)
     assert second.usage.cached_tokens >= first.usage.prompt_tokens - 2
+
+
+def test_nothing_is_read_twice_when_all_tools_were_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is read for names only while the prompt lacks the description of some tool."""
+    made: list[NamesRead] = []
+    monkeypatch.setattr(NamesRead, "rest_after_name", lambda self, certain: made.append(self) or 0)
+    monkeypatch.setattr(NamesRead, "foresee", lambda self, certain: made.append(self))
+    calls = (ToolCall("1", "rain", {}), ToolCall("2", "snow", {}))
+    with load_model("embedded") as model:
+        for count in (1, 2):
+            made.clear()
+            results = [Message("tool", "No", tool_call_id=call.id) for call in calls[:count]]
+            turns = [QUESTION, Message("assistant", "", tool_calls=calls[:count]), *results, QUESTION]
+            model.generate(turns, tools=TOOLS, tools_in_prompt="names", tool_choice="required", max_tokens=60)
+            assert bool(made) == (count == 1)

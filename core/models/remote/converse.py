@@ -183,7 +183,7 @@ class Converse(StrictToolsProtocol):
         elif kind == "metadata":
             answer.usage = _usage(given["usage"])
         elif kind not in ("messageStart", "contentBlockStop"):
-            raise KeyError(kind)
+            raise KeyError(kind)  # of another API: `read` makes an error of it that shows the event
         return "", ""
 
 
@@ -229,12 +229,20 @@ def _unmarked(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
     """Add the start of a block, or a whole one; return the reasoning and the text that it adds. Reasoning is also kept
-    as a block, to be sent back with the next request."""
+    as a block, to be sent back with the next request.
+
+    A stream has the text of a block with citations in the pieces of its text. Calls of Bedrock's own tools, which it
+    runs itself, and their results are not the model's answer; images have no place in an answer.
+    """
     if "toolUse" in block:
         call = block["toolUse"]
+        if call.get("type") == "server_tool_use":
+            return "", ""
         answer.begin_call(index, str(call["toolUseId"]), str(call["name"]), call.get("input"))
     elif "text" in block:
         return answer.write(text=block["text"])
+    elif "citationsContent" in block:
+        return answer.write(text="".join(part["text"] for part in block["citationsContent"].get("content", ())))
     elif "reasoningContent" in block:
         data = answer.reasoning_block(index, "bedrock")
         data.update(block["reasoningContent"])

@@ -33,7 +33,7 @@ from toolgrammar.core.models.remote import transport
 from toolgrammar.tools import ToolSet
 
 from . import anthropic_server
-from .bedrock_server import MODEL, Bedrock, call, events, frame, refusal, stream, text, thinking
+from .bedrock_server import MODEL, Bedrock, call, check, events, frame, refusal, stream, text, thinking
 from .test_anthropic import tools_of
 from .test_remote_tools import ARGUMENTS, NAMES, TOOLS, check_calls
 
@@ -72,6 +72,31 @@ def test_answers_are_read() -> None:
     whole = {"output": {"message": {"role": "assistant", "content": [text("Hi")]}}, "stopReason": "end_turn"}
     whole["usage"] = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
     assert Bedrock(httpx.Response(200, json=whole)).model().generate("Hi").text == "Hi"
+
+
+def test_blocks_with_citations_and_calls_of_the_server() -> None:
+    """Text with citations is text, whole or in a stream; a call that Bedrock runs itself is none of ours."""
+    where = {"location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 4}}}
+    cited = {"citationsContent": {"content": [text("Rain"), text(" in Oslo.")], "citations": [where]}}
+    own = {"toolUse": {"toolUseId": "t1", "name": "lamp", "input": {}, "type": "server_tool_use"}}
+    message = {"role": "assistant", "content": [own, text("So: "), cited]}
+    whole = {"output": {"message": message}, "stopReason": "end_turn", "metrics": {"latencyMs": 1}}
+    whole["usage"] = {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}
+    check("ConverseResponse", whole)
+    answer = Bedrock(httpx.Response(200, json=whole)).model().generate("Weather?", tools=TOOLS)
+    assert (answer.text, answer.tool_calls) == ("So: Rain in Oslo.", ())
+    started = {key: own["toolUse"][key] for key in ("toolUseId", "name", "type")}
+    first, *others = events([text("Rain.")])
+    sent = [
+        first,
+        {"contentBlockStart": {"start": {"toolUse": started}, "contentBlockIndex": 7}},
+        {"contentBlockDelta": {"delta": {"toolUse": {"input": "{}"}}, "contentBlockIndex": 7}},
+        {"contentBlockStop": {"contentBlockIndex": 7}},
+        {"contentBlockDelta": {"delta": {"citation": {"title": "Weather", **where}}, "contentBlockIndex": 0}},
+        *others,
+    ]
+    answer = Bedrock(stream(sent)).model().generate("Weather?", tools=TOOLS)
+    assert (answer.text, answer.tool_calls) == ("Rain.", ())
 
 
 def test_conversations_are_sent_whole() -> None:
