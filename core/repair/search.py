@@ -49,6 +49,7 @@ from .edits import (
     Change,
     cost_of_prose,
 )
+from .prefix import Prefix
 from .readings import (
     CLOSING,
     Reading,
@@ -82,44 +83,6 @@ _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
 #: The continuation of a word: a letter or digit, perhaps after dots and hyphens.
 _IN_WORD = re.compile(rb"[.-]*[A-Za-z0-9_\x80-\xff]")
 _FIRST_BYTES = {"string": frozenset(b'"'), "number": frozenset(b"0123456789"), "boolean": frozenset(b"tf")}
-
-
-@dataclass(eq=False)
-class _Node:
-    """A prefix of a repaired text.
-
-    Attributes:
-        state: the state of the automaton after it.
-        at: the first byte of the broken text that was not read.
-        cost: the cost of all edits.
-        parent: the shorter prefix that it continues.
-        text: the text added to the parent.
-        change: the edit in ``text``; None for the first node.
-        is_whole: it is a text of the grammar.
-    """
-
-    state: int
-    at: int
-    cost: float
-    parent: _Node | None = None
-    text: bytes = b""
-    change: Change | None = None
-    is_whole: bool = False
-
-    def _path(self) -> list[_Node]:
-        """Return the nodes that lead here, the first one first."""
-        path = [self]
-        while path[-1].parent is not None:
-            path.append(path[-1].parent)
-        return path[::-1]
-
-    def written(self) -> bytes:
-        """Return the whole prefix."""
-        return b"".join([node.text for node in self._path()])
-
-    def changes(self) -> list[Change]:
-        """Return its edits, in order."""
-        return [node.change for node in self._path() if node.change is not None]
 
 
 class _Insertion(NamedTuple):
@@ -174,8 +137,8 @@ class Search:
         default = MAX_INVENTED + most_changed if self.invent else most_changed
         self._most = default if self.most is None else self.most  # lower, once the text lacks a value
         # By cost, then the furthest first, then in order of arrival.
-        self._heap: list[tuple[float, int, int, _Node]] = []
-        self._aside: list[tuple[float, int, int, _Node]] = []
+        self._heap: list[tuple[float, int, int, Prefix]] = []
+        self._aside: list[tuple[float, int, int, Prefix]] = []
         self._count = 0
         self._best: dict[tuple[int, int], float] = {}  # by state and position, the lowest cost
         self._settled = 0  # nodes at earlier positions are put aside
@@ -192,7 +155,7 @@ class Search:
     def run(self) -> tuple[bytes, list[Change]] | None:
         """Return the cheapest text that was found and its edits; None if there is none."""
         with self.program.lock:
-            start = _Node(self.program.start, 0, 0.0)
+            start = Prefix(self.program.start, 0, 0.0)
         self._push(start)
         for beginning in self._beginnings(start):
             self._push(beginning)
@@ -210,7 +173,7 @@ class Search:
 
     # -- the queue ---------------------------------------------------------------------------------------------------
 
-    def _push(self, node: _Node) -> None:
+    def _push(self, node: Prefix) -> None:
         """Add a node to the queue, unless one that costs no more came to its state and position."""
         if not node.is_whole:
             key = node.state, node.at
@@ -220,7 +183,7 @@ class Search:
         self._count += 1
         heappush(self._heap, (node.cost, -node.at, self._count, node))
 
-    def _next(self) -> _Node | None:
+    def _next(self) -> Prefix | None:
         """Return the cheapest node that was not put aside; if there is none, the cheapest one that was."""
         while self._heap or self._aside:
             # If nothing else leads to the end, go on with what was put aside. An entry begins with its cost.
@@ -234,23 +197,23 @@ class Search:
                 return node
         return None
 
-    def _follow(self, node: _Node, state: int, change: Change, before: bytes = b"") -> None:
+    def _follow(self, node: Prefix, state: int, change: Change, before: bytes = b"") -> None:
         """Push the node after an edit; ``before`` is the unchanged text between the node and the edit."""
         if change.is_invented and not self.invent:
             self.would_invent = True
         elif state != REFUSED:
-            self._push(_Node(state, change.end, node.cost + change.cost, node, before + change.text, change))
+            self._push(Prefix(state, change.end, node.cost + change.cost, node, before + change.text, change))
 
     # -- steps -------------------------------------------------------------------------------------------------------
 
-    def _step(self, node: _Node, state: int, data: bytes, behind: bytes) -> int:
+    def _step(self, node: Prefix, state: int, data: bytes, behind: bytes) -> int:
         """Return the state after ``data``, or `REFUSED`; ``behind`` is the text between the node and ``data``."""
         after = self._automaton.advance(state, data)
         if after >= REFUSED:
             return after
         return self.program.advance(state, data, Written(node.written() + behind))
 
-    def _read(self, node: _Node, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
+    def _read(self, node: Prefix, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
         """Return how far the unchanged text is read after a node, at most to ``end``, and the state there. Pieces that
         are refused are halved, until one byte is refused.
 
@@ -284,7 +247,7 @@ class Search:
         index = bisect_left(self._token_starts, at)
         return self._token_starts[index] if index < len(self._token_starts) else len(self.data)
 
-    def _after_token(self, node: _Node, state: int, name: bytes, behind: bytes) -> int:
+    def _after_token(self, node: Prefix, state: int, name: bytes, behind: bytes) -> int:
         """Return the state after a control token, or `REFUSED`; ``behind`` is the text between the node and it."""
         store, text = self.program.store, name.decode()
         if text not in store.specials:
@@ -294,7 +257,7 @@ class Search:
             state, store.specials.index(text), lambda: Written(node.written() + behind + name[1:])
         )
 
-    def _expand(self, node: _Node) -> None:
+    def _expand(self, node: Prefix) -> None:
         """Read on from a node, and push the nodes of all edits where the text is refused."""
         data, begin = self.data, node.at
         marks = [(begin, node.state)]
@@ -320,7 +283,7 @@ class Search:
             self._change_bytes(node, end, state, splits=splits)
             self._skip_prose(node, end, state)
 
-    def _read_otherwise(self, node: _Node, marks: list[tuple[int, int]], end: int) -> None:
+    def _read_otherwise(self, node: Prefix, marks: list[tuple[int, int]], end: int) -> None:
         """Push nodes with an edit of one of the last pieces before a refusal at ``end``: another reading, another word,
         or without the member that begins there."""
         data, begin = self.data, node.at
@@ -357,7 +320,7 @@ class Search:
         """The brackets and strings around each position of the broken text."""
         return structure_of(self.data)
 
-    def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
+    def _splits_value(self, node: Prefix, marks: list[tuple[int, int]], at: int) -> bool:
         """Return True if a position is inside a value and a word goes on there (a string at a letter or digit, a bare
         word or a number), so that to end the value there changes it.
 
@@ -378,7 +341,7 @@ class Search:
         reached, state = self._read(node, marks, begin)
         return reached == begin and not self._words_of(node, state, data[node.at : begin])
 
-    def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
+    def _cost_of_leaving(self, node: Prefix, state: int, at: int, end: int, before: bytes) -> float:
         """Return the cost of leaving out the member at a position: lower if the text is refused at its name, and no
         possible name is near."""
         name_end, name = self._content(at)
@@ -395,7 +358,7 @@ class Search:
             return False
         return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
 
-    def _beginnings(self, start: _Node) -> Iterator[_Node]:
+    def _beginnings(self, start: Prefix) -> Iterator[Prefix]:
         """Yield the nodes after prose before the text."""
         data = self.data
         with self.program.lock:
@@ -407,11 +370,11 @@ class Search:
             if number == MAX_BEGINNINGS:
                 return
             change = Change(0, at, b"", cost_of_prose(data[:at]), "text before the answer")
-            yield _Node(start.state, at, change.cost, start, b"", change)
+            yield Prefix(start.state, at, change.cost, start, b"", change)
 
     # -- edits -------------------------------------------------------------------------------------------------------
 
-    def _leave_rest(self, node: _Node, end: int, state: int) -> None:
+    def _leave_rest(self, node: Prefix, end: int, state: int) -> None:
         """Push the text that ends at ``end``, with the rest of the data left out: cheap if the rest is space, fences
         and brackets, else the cost of prose, and more if ``end`` is within a structure."""
         rest = self.data[end:]
@@ -422,13 +385,13 @@ class Search:
                 cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
         change = Change(end, len(self.data), b"", cost, why)
         text = self.data[node.at : end]
-        self._push(_Node(state, len(self.data), node.cost + cost, node, text, change, is_whole=True))
+        self._push(Prefix(state, len(self.data), node.cost + cost, node, text, change, is_whole=True))
 
-    def _finish(self, node: _Node, end: int, state: int) -> None:
+    def _finish(self, node: Prefix, end: int, state: int) -> None:
         """Push the complete text, or the text with its shortest completion."""
         text = self.data[node.at : end]
         if self._automaton.accepts(state):
-            self._push(_Node(state, end, node.cost, node, text, is_whole=True))
+            self._push(Prefix(state, end, node.cost, node, text, is_whole=True))
             return
         parts = self.program.store.shortest_completion(state, Written(node.written() + text))
         cost, added, is_invented = 0.0, b"", False
@@ -452,9 +415,9 @@ class Search:
             return
         is_cut = self.goes_on or cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
         change = Change(end, end, added, cost, "the end is missing", is_invented, is_cut)
-        self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
+        self._push(Prefix(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
-    def _add_missing_values(self, node: _Node, end: int, state: int) -> None:
+    def _add_missing_values(self, node: Prefix, end: int, state: int) -> None:
         """Push the node with the values that an object or array still needs before the bracket at ``end``."""
         bracket, before = self.data[end], self.data[node.at : end]
         parts = self.program.store.shortest_completion(state, Written(node.written() + before))
@@ -466,7 +429,7 @@ class Search:
         why = "a value is missing"
         self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
-    def _insertion(self, node: _Node, state: int, added: bytes, behind: bytes) -> _Insertion:
+    def _insertion(self, node: Prefix, state: int, added: bytes, behind: bytes) -> _Insertion:
         """Return the cost and the effect of bytes that are inserted in a state; ``behind`` is the text before them.
 
         Forced text is cheap. Structure is likely. The first byte that the grammar leaves open (a value, a name) is
@@ -499,7 +462,7 @@ class Search:
             is_fresh = piece.endswith(b'"') and len(self._following(state)) > MAX_BRANCHES
         return _Insertion(cost, state, is_invented)
 
-    def _insert(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
+    def _insert(self, node: Prefix, end: int, state: int, *, splits: bool) -> None:
         """Push nodes with missing text inserted: white space, punctuation, or text that the grammar forces.
 
         If the position ``splits`` a value, an insertion that ends the value is invented: it makes another value.
@@ -544,7 +507,7 @@ class Search:
             if 0 < size < len(forced):
                 yield forced[:size]
 
-    def _skip_prose(self, node: _Node, end: int, state: int) -> None:
+    def _skip_prose(self, node: Prefix, end: int, state: int) -> None:
         """Push the node that leaves out words up to the next mark that the grammar allows: text between calls."""
         possible = self._following(state)
         if len(possible) > MAX_BRANCHES:
@@ -558,7 +521,7 @@ class Search:
         change = Change(end, stop.start(), b"", cost_of_prose(skipped), "text between")
         self._follow(node, state, change, self.data[node.at : end])
 
-    def _change_bytes(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
+    def _change_bytes(self, node: Prefix, end: int, state: int, *, splits: bool) -> None:
         """Push nodes that leave out one character or piece, or insert or substitute one of few possible characters.
 
         Inside a value (``splits``) such an edit is invented: it makes another value.
@@ -589,7 +552,7 @@ class Search:
 
     # -- words -------------------------------------------------------------------------------------------------------
 
-    def _replace_word(self, node: _Node, state: int, at: int, before: bytes) -> None:
+    def _replace_word(self, node: Prefix, state: int, at: int, before: bytes) -> None:
         """Push nodes that replace the word at a position by the nearest possible words, if these are finitely many."""
         end, content = self._content(at)
         if end <= at or not content:
@@ -599,7 +562,7 @@ class Search:
             why = "the spelling of a name or value" if cost < LIKELY else "a name or value that is not known"
             self._follow(node, after, Change(at, end, word, cost, why), before)
 
-    def _words_of(self, node: _Node, state: int, before: bytes) -> tuple[Word, ...]:
+    def _words_of(self, node: Prefix, state: int, before: bytes) -> tuple[Word, ...]:
         words = self._words.get(state)
         if words is None:
             possible = words_at(self._automaton, partial(self._step, node), self._following, state, before)

@@ -132,10 +132,8 @@ class Lowering(ScalarLowering):
 
     def value(self, goal: Goal) -> int:
         """Return the texts of the values for which all formulas of a goal hold."""
-        if len(goal) == 1 and isinstance(goal[0], SignedSchema):
-            only = goal[0]
-            if only.positive:
-                return self.subschema(only.located)
+        if len(goal) == 1 and isinstance(goal[0], SignedSchema) and goal[0].positive:
+            return self.subschema(goal[0].located)
         known = self._known.get(goal)
         if known is not None:
             return known

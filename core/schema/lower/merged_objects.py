@@ -25,6 +25,7 @@ from ..normal.conjunction import (
 )
 from ..normal.parts import covers, member_goal
 from .context import GoalNodes
+from .object_shape import Meets, Member, ObjectShape, Region
 
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
@@ -51,9 +52,6 @@ MAX_NAMES = 64
 #: Bytes that a member takes, with its name, its schema and what is known of it (measured): in a schema of its own, and
 #: in one that is merged from several, whose members are made anew for each combination.
 MEMBER_BYTES, MERGED_BYTES = 700, 300
-
-#: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
-Meets = tuple[tuple[int, Formula], ...]
 
 _NO_PART = ObjectPart()
 
@@ -91,57 +89,6 @@ class _NameClass:
     patterns: frozenset[str]
     names: int
     roomy: bool | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Member:
-    """A declared property, and which of the shape's demands it may meet."""
-
-    name: str
-    goal: Goal
-    required: bool
-    meets: Meets = ()
-
-
-@dataclass(slots=True, eq=False)
-class Region:
-    """Undeclared names to which the same schemas apply.
-
-    Attributes:
-        names: the names, a term.
-        goal: the goal of their values.
-        meets: the demands that a member of the region may meet.
-        roomy: every prefix of a name is a prefix of infinitely many names, so that the written names never exclude all
-            others.
-    """
-
-    names: int
-    goal: Goal
-    meets: Meets
-    roomy: bool
-
-
-@dataclass(slots=True, eq=False)
-class ObjectShape:
-    """Objects of a conjunction.
-
-    A demand is met by a member (`Member.meets`), or by the absence of a name.
-
-    Attributes:
-        members: the declared members, in order.
-        others: regions of undeclared members.
-        demands: for each demand, the names whose absence meets it.
-        exclusive: sets of names of which at most one member is written.
-        least: the minimum number of members.
-        most: the maximum number of members; None: no maximum.
-    """
-
-    members: tuple[Member, ...]
-    others: tuple[Region, ...]
-    demands: tuple[frozenset[str], ...]
-    exclusive: tuple[frozenset[str], ...]
-    least: int
-    most: int | None
 
 
 class MergedObjects:

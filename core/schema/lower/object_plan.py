@@ -22,7 +22,7 @@ from ..keywords.row import Steps
 from ..normal.conjunction import Goal
 from ..read.live import marks_of
 from ..read.located import Located, SignedSchema
-from .merged_objects import Meets, ObjectShape
+from .object_shape import Meets, ObjectShape
 
 #: Not computed yet.
 UNKNOWN = -1

@@ -22,9 +22,10 @@ from ..normal.conjunction import Goal, Objects
 from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax
-from .merged_objects import Member, MergedObjects, ObjectShape, Region
+from .merged_objects import MergedObjects
 from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
 from .object_rules import NO_OBJECTS, AfterNameRule, LiveRule, MembersState, RestRule
+from .object_shape import Member, ObjectShape, Region
 from .object_witnesses import ObjectWitnesses, spelled_name, spelled_names
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.

@@ -22,7 +22,8 @@ from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, ways_to_count
 from .context import GoalNodes, Supply
-from .merged_objects import Meets, MergedObjects, ObjectShape
+from .merged_objects import MergedObjects
+from .object_shape import Meets, ObjectShape
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
