@@ -159,8 +159,7 @@ class Lowering(ScalarLowering):
         return node
 
     def _described(self, located: Located) -> int:
-        """Return the node of a subschema: scalars at once, all else on first use (a recursive schema comes back to
-        it)."""
+        """Return the node of a subschema: scalars at once, all else on first use, as recursive schemas need it."""
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
