@@ -122,7 +122,8 @@ class Validator:
         def evolve(validator: Any, **changes: Any) -> Any:
             """Return a validator with other attributes: so ``jsonschema`` makes that of each subschema."""
             # For a schema with a `$schema` of its own, jsonschema's class of that draft would lack our keywords.
-            other = validator_for(changes.setdefault("schema", validator.schema), default=None)
+            changes.setdefault("schema", validator.schema)
+            other = validator_for(changes["schema"], default=None)
             if other is None:
                 return same_draft(validator, **changes)
             for each in attrs.fields(kind):

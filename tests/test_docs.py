@@ -210,7 +210,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.normal.normalise", "MAX_COMPOUNDS"),
         ("core.schema.normal.normalise", "MAX_STEPS"),
         ("core.schema.normal.normalise", "MAX_TOTAL"),
-        ("core.schema.normal.unevaluated", "MAX_SUBSETS"),
+        ("core.schema.normal.unevaluated", "MAX_OPTIONS"),
         ("core.schema.scalars.numbers", "MAX_RESIDUES"),
         ("core.schema.keywords.strings", "MAX_LEAST_LENGTH"),
         ("core.schema.keywords.arrays", "MAX_LEAST_ITEMS"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
-from time import monotonic
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Self
@@ -675,10 +675,10 @@ class ToolSet(Execution):
         turn = replace(tools._turn("required", True, "flexible", None), property_order="any")
         turn = replace(turn, tools=tuple(tool.readable.of_today() for tool in turn.tools))
         grammar = wire.grammar(turn)
-        started = monotonic()  # one time for both searches
+        started = thread_time()  # one time for both searches; they count as this does
         repaired = repair_text(text, grammar, most=most, invent=invent, seconds=seconds)
         if (stricter := wire.stricter(text, repaired.text)) is not wire:
-            left = max(seconds - (monotonic() - started), 0.0)
+            left = max(seconds - (thread_time() - started), 0.0)
             repaired = repair_text(text, stricter.grammar(turn), most=most, invent=invent, seconds=left)
         return self.parse(repaired.text, wire), repaired
 

@@ -241,7 +241,7 @@ class _Turn:
 
     @contextlib.contextmanager
     def reported(self) -> Iterator[None]:
-        """Report the start and every failure to CrewAI."""
+        """Report the start and every failure to CrewAI; raise our errors as CrewAI's (`_shared.translated`)."""
         with llm_call_context():
             try:
                 self.llm._emit_call_started_event(self.messages, self.tools, self.callbacks, self.functions, **self.who)

@@ -227,7 +227,8 @@ class Answer:
 
     Attributes:
         model_name: who wrote it.
-        guarantee: how it was held to what was asked for (see `_shared.guarantee`).
+        guarantee: how it was held to what was asked for: ``"constrained"`` or ``"validated"`` (see
+            `_shared.guarantee`); a model on a server reports its own for each answer, which may be ``"cut"``, too.
         vocabulary: of its tokens, if their log-probabilities are wanted.
     """
 
@@ -257,7 +258,7 @@ class Answer:
             "model_provider": PROVIDER,
             "guarantee": self.guarantee,
             "forced_share": _shared.forced_share(end.usage),
-            **end.details,
+            **end.details,  # of a server, with its own ``guarantee``, which replaces ours
             **_shared.reported_fields(end, cut),
         }
         if reason in _NORMALIZED:

@@ -64,7 +64,8 @@ class Queue:
         self._limits = limits
         self._relieve = relieve
         self._free = asyncio.Semaphore(limits.max_running)
-        self._long: list[Turn] = []  # the first has been long for the longest time
+        # Turns that gave their place away, the first for the longest time.
+        self._long: list[Turn] = []
         self._measured = 0.0  # time of the last measurement of the grammars' memory, on the monotonic clock
         self._before = held()  # bytes of grammars of others in this process, which this server cannot free
         self.running = 0
@@ -128,7 +129,8 @@ class Turn:
     """The turn of one request, in the event loop in which it was made.
 
     Attributes:
-        gave_place: the request is long, and another one has its place.
+        gave_place: another request has its place, because this one is long or waits for an image. (Only requests that
+            are being read wait for one, and the grammars of these have no bound: no mere wait is refused for memory.)
         is_over: the request has ended.
     """
 

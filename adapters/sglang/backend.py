@@ -95,6 +95,7 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
         if k > ignored:
             self._matcher.rollback(k - ignored)
             self._is_over = False
+            self._error = None  # SGLang asks for masks along drafts, too: a limit was met after what is undone
 
     def is_terminated(self) -> bool:
         """Return True if a token that ends the text was accepted."""

@@ -62,7 +62,7 @@ class ValuePlaces:
         """Return the role of a value by its first characters; an incomplete literal (``tr``) is one too."""
         if value.form == RAW:
             return "string"
-        if value.parts is not None or value.is_object:
+        if value.parts is not None or value.is_object:  # arguments of a call have no parts before their first member
             return "structure"
         is_whole = value.end >= 0
         written = self._text[value.start : value.end if is_whole else None]

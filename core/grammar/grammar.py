@@ -96,6 +96,8 @@ class Grammar:
                 self._specials |= part._specials
             left_out += part._unenforced
             narrowed_here += part._narrowed
+        # Whether the language surely has a text (False: perhaps); `_is_sure` asks once, and keeps the answer. Not with
+        # rules: `check` skips a sure grammar, and one of undefined or left-recursive rules must be refused.
         self._sure: Callable[[], bool] | bool | None = None if self._has_rules else sure
         self._unenforced: tuple[ToolGrammarError, ...] = tuple(dict.fromkeys(left_out))
         self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(dict.fromkeys(narrowed_here))

@@ -447,7 +447,8 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _search_dead(self, term: cython.int) -> cython.bint:
-        """Search for a nullable derivative; mark the visited terms as LIVE or DEAD.
+        """Return True if the language is empty: search for a derivative that is LIVE; mark the visited terms as LIVE or
+        DEAD. (Nullable and regular terms are LIVE from the start, but for EMPTY, which is DEAD.)
 
         Breadth-first; after `PATIENT` states every second step is depth-first, because a long string (say, a date of
         more than 127 characters) is deep in a wide space.
@@ -496,10 +497,11 @@ class Terms(TermStore):
                     if self.starts[i + 1] <= term_kinds.SURROGATES_END:
                         continue  # complements have surrogates, strings have none
                 if self.traits[target] & term_kinds.LIVE:
-                    while index != -1:  # so are all states on the path
+                    while index != -1:  # so are all states on the path; `toward` stays free of cycles
                         state = reached.terms[index]
-                        self.traits[state] |= term_kinds.LIVE
-                        self.toward[state] = target
+                        if not self.traits[state] & term_kinds.LIVE:  # else a nested search has found a string
+                            self.traits[state] |= term_kinds.LIVE
+                            self.toward[state] = target
                         target, index = state, reached.parents[index]
                     self.frontier = reached
                     return False

@@ -29,7 +29,7 @@ class ReadValue:
         form: how it is written (see ``core/language/reading_marks.py``).
         syntax: the `ValueSyntax` in which it is written; None: JSON.
         names: the names of its members, as ranges.
-        parts: its members or items; None: it is no object and no array.
+        parts: its members or items; None: it is no object and no array, or the arguments of a call without members.
         is_object: it has members.
     """
 

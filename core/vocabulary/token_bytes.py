@@ -53,12 +53,13 @@ class TokenTable:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """Return GPT-2's notation of bytes: a printable byte is itself, the others are characters from U+0100.
+    """Return the byte of each character of GPT-2's notation: a printable byte is written as itself, the others as
+    characters from U+0100: ``{"A": 0x41, ..., "Ġ": 0x20}``.
 
     Source: ``bytes_to_unicode`` in openai/gpt-2, ``src/encoder.py``.
     """
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in set(printable)]
+    others = sorted({*range(256)}.difference(printable))
     return {chr(byte): byte for byte in printable} | {chr(256 + rank): byte for rank, byte in enumerate(others)}
 
 

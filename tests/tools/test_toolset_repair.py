@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import pytest
 
 from toolgrammar.core import ParseError, ToolCall
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import ToolSet, toolset
 from toolgrammar.tools.formats import format_names, get_format
 
 TOOLS = ToolSet.from_any(
@@ -56,6 +59,27 @@ def test_a_closing_tag_within_a_text(name: str) -> None:
     assert not repaired.edits
     message, repaired = TOOLS.repair(text.replace("send_mail", "sendMail"), name, seconds=5)
     assert repaired.edits and dict(message.tool_calls[0].arguments) == arguments
+
+
+def test_the_time_of_both_searches_is_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine, on which the first search waits, leaves the second one no less time."""
+    given: list[float] = []
+    used: list[float] = []
+    repair = toolset.repair_text
+
+    def waiting(*args: Any, seconds: float, **options: Any) -> Any:
+        given.append(seconds)
+        used.append(time.thread_time() - before)
+        found = repair(*args, seconds=seconds, **options)
+        time.sleep(0.5)
+        return found
+
+    monkeypatch.setattr(toolset, "repair_text", waiting)
+    text = get_format("qwen3-coder").render("", [CALL])
+    before = time.thread_time()
+    TOOLS.repair(text.replace("=days>", "=day>"), "qwen3-coder", seconds=100)
+    assert len(given) == 2 and given[0] == 100
+    assert 100 - used[1] <= given[1] < 100
 
 
 def test_several_calls_and_text_around_them() -> None:

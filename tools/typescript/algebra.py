@@ -292,7 +292,8 @@ class TypeAlgebra:
 
     def _common_part(self, members: list[_Member], at: ts.At) -> ts.Type:
         """Return the intersection of scalars, or of arrays: of a type and a part of it (``string``, ``"a"``) the part,
-        unless the tags of a comment on the whole would be lost."""
+        of different scalars ``never``. Otherwise, and where the tags of a comment on the whole would be lost, a
+        `ts.unknown` with the reason."""
         left = list(members)
         for part, whole in itertools.permutations(members, 2):
             if part in left and whole in left:

@@ -61,7 +61,7 @@ def schema_to_typescript(schema: Mapping[str, Any] | bool, name: str = "Answer")
     """
     printer = _Printer()
     own = printer.fresh(name)
-    body = printer.root(schema if isinstance(schema, bool) else dict(schema), name)
+    body = printer.root(schema if isinstance(schema, bool) else dict(schema), f"{name}_value")
     return "\n\n".join([*printer.declared(), printer.declaration(own, body, "export ")]) + "\n"
 
 
@@ -105,7 +105,7 @@ class _Printer:
         name_tag: tuple[str, ...] = ()
         if identifier != tool.name:
             name_tag = (f"@name {tool.name if _is_plain(tool.name) else _json(tool.name)}",)
-        schema = self.root(tool.parameters, tool.name)
+        schema = self.root(tool.parameters, f"{tool.name}_arguments")
         rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required")}
         described = {"description": tool.description} if tool.description else {}
         if _is_signature(schema):
@@ -126,7 +126,7 @@ class _Printer:
 
         Args:
             schema: the schema.
-            name: of the tool or type, for a schema that refers to itself.
+            name: of the type that is declared for the schema, if it refers to itself.
         """
         if not isinstance(schema, dict):
             return schema
@@ -147,7 +147,7 @@ class _Printer:
             identity = json.dumps([reference, sub, {ref: needed[ref] for ref in sorted(inner)}], sort_keys=True)
             if identity not in self._names:
                 match = _DEFINITION.fullmatch(reference)
-                own = unescape(match[2]) if match else f"{name}_arguments"
+                own = unescape(match[2]) if match else name
                 self._names[identity] = self.fresh(own)
                 self._declarations[self._names[identity]] = ""  # its place
                 new.append(reference)

@@ -93,13 +93,14 @@ def text_item(
 def call_item(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the item of a call, with the names by which the client knows the tool.
 
-    Arguments of a cut call do not parse, so that no client runs it.
+    Arguments of a cut call of a function do not parse, so that no client runs it. The item of a cut call of
+    `held_names` is not to be used.
 
     Args:
         name: the id of the item.
         call: the call.
-        details: those of the request (`Responses.read`): which tools are custom ones, are in a namespace, or are the
-            search that the client runs.
+        details: those of the request (`Responses.read`): which tools are custom ones (``custom``) or in a namespace
+            (``spaces``), and the name of the search that the client runs (``searches``; ``""``: there is none).
     """
     if call.name == details["searches"]:
         return {

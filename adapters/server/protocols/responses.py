@@ -427,7 +427,7 @@ def _read_input(
 
 
 def _referred(reference: Fields, memory: Memory) -> Fields | None:
-    """Return the item of an earlier answer to which one refers; None for reasoning that is not kept.
+    """Return the item of an earlier answer to which an ``item_reference`` refers; None for reasoning that is not kept.
 
     Raises:
         RequestError: another item is not kept (404).

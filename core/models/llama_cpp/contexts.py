@@ -309,19 +309,20 @@ class Slot:
             self.length, self.positions = length, positions
 
     def crop(self, length: int, positions: int, last: int = 1) -> bool:
-        """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False.
+        """Remove all tokens after the first ``length``; if these cannot be kept, remove all, and return False.
 
         Args:
-            length: number of tokens.
+            length: number of tokens to keep, at least 1.
             positions: number of positions that they take.
             last: number of positions of the last of them; of a piece of an image, those of the whole piece.
         """
         library, memory, number = self.weights.library, self.context.memory, self.number
         with self.context.lock:
             kept = length > 0 and bool(library.llama_memory_seq_rm(memory, number, positions, -1))
-            # All tokens of a piece may have the position of its first.
+            # True says that nothing is left behind, not that all before it is there: its last and first position show
+            # that. All tokens of a piece may have the position of its first.
             kept = kept and positions - last <= library.llama_memory_seq_pos_max(memory, number) < positions
-            # A sliding window may have dropped needed tokens.
+            # Even with `swa_full`, llama.cpp may use the cells of tokens again that a sliding window has passed.
             kept = kept and library.llama_memory_seq_pos_min(memory, number) == 0
             if kept:
                 self.length, self.positions = length, positions

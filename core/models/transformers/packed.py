@@ -102,7 +102,7 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int], int]]) -
     Args:
         model: a model without a `packing_fault`.
         rows: for each sequence its cache; its new tokens, at least one; and what is added to their places in the
-            sequence to get their positions.
+            sequence to get their positions: 0, or less behind images, whose tokens share positions.
 
     Returns:
         For each sequence the logits after its last token, shape ``[V]``.
@@ -123,7 +123,7 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int], int]]) -
             input_ids=torch.tensor([list(chain.from_iterable(ids for _, ids, _ in rows))], device=device),
             position_ids=torch.tensor([list(places)], device=device),
             use_cache=True,
-            **{cache_argument(model) or "": packed},
+            **{str(cache_argument(model)): packed},  # never None: without one, `packing_fault` refuses the model
             **({"logits_to_keep": last} if keeps else {}),
         )
         logits = output.logits[0] if keeps else output.logits[0, last]

@@ -50,7 +50,9 @@ def unsatisfiable(lowering: Lowering, nodes: Nodes) -> UnsatisfiableSchemaError:
     return _Search(lowering, nodes).errors(lowering.normaliser.document.root)[0]
 
 
-def contradictions(lowering: Lowering, nodes: Nodes) -> tuple[list[UnsatisfiableSchemaError], list[Any]]:
+def contradictions(
+    lowering: Lowering, nodes: Nodes
+) -> tuple[list[UnsatisfiableSchemaError], list[UnsatisfiableSchemaError]]:
     """Return all reasons why a document has no value (empty if it has one), and the reasons for parts of it.
 
     Args:

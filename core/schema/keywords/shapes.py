@@ -190,7 +190,8 @@ def _match(check: Check, located: Located, keyword: str, pattern: str, *, bounde
 
 
 def is_readable(check: Check, located: Located, keyword: str, value: Any) -> bool:
-    """Return True if a value is a number of at most 600 digits; note the problem if it is not."""
+    """Return True if a value is a number of at most 600 digits, or a bool, which the callers treat on their own; note
+    the problem if it is not."""
     if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
         check.beyond(located, keyword, f"{keyword} has more than 600 digits", "use a smaller number")
     elif not isinstance(value, (int, float)):

@@ -52,6 +52,11 @@ class ObjectWitnesses:
     """The part of an `ObjectLowering` that knows whether an object can be completed.
 
     Numbers of members below zero are those of regions (see `object_plan`).
+
+    Args:
+        lowering: builds the nodes of the values.
+        merged: the constraints of the object.
+        members: the syntax of its members; None: that of the lowering.
     """
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects, members: MemberSyntax | None) -> None:
@@ -59,6 +64,7 @@ class ObjectWitnesses:
         self.nodes = lowering.nodes
         self.any_order = lowering.options.property_order == "any"
         self._members = members
+        # Members are written as JSON: each name and value can be written, and no syntax has to be asked.
         self._direct = members is None and lowering.syntax is None
         self.merged = merged
         # With fixed whitespace, the comma and the colon are part of each key's literal; else they are nodes of their

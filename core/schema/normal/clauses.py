@@ -117,15 +117,16 @@ def _either(one: AnyExists, other: AnyExists) -> AnyExists:
 
 def _is_met(demand: AnyExists) -> bool:
     """Return True if a demand is a tautology: the object lacks a member, or has it with any value, or with one that
-    satisfies a formula or does not."""
-    may_be_absent: dict[str, set[Formula]] = {}  # by the name of such a member: one of these holds of its value, too
+    satisfies a formula or does not. False: perhaps it is one."""
+    # By name, for the names in ``absent``: the formulas of the options for that member.
+    may_be_absent: dict[str, set[Formula]] = {}
     for exists in demand.options:
         if exists.name is not None and exists.name in demand.absent:
             if exists.formula == TRUE:
                 return True
             may_be_absent.setdefault(exists.name, set()).add(exists.formula)
     return any(
-        isinstance(each, SignedSchema) and negated(each) in formulas
+        isinstance(each, SignedSchema) and negated(each) in formulas  # the negation of others may be a large formula
         for formulas in may_be_absent.values()
         for each in formulas
     )

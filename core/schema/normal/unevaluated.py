@@ -29,7 +29,7 @@ from .conjunction import (
 from .passed import Passed
 
 #: Maximum number of options of an ``anyOf`` in a scope: each subset of them is an alternative of its own.
-MAX_SUBSETS = 10
+MAX_OPTIONS = 10
 
 
 class Scope(NamedTuple):
@@ -131,8 +131,8 @@ def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Fo
         exactly: negate the options that are not in the subset. Needed if some part must be unevaluated; otherwise an
             option that holds besides only evaluates more.
     """
-    if len(options) > MAX_SUBSETS:
-        raise unsupported(located, "anyOf", f"with more than {MAX_SUBSETS} options under an unevaluated... keyword")
+    if len(options) > MAX_OPTIONS:
+        raise unsupported(located, "anyOf", f"with more than {MAX_OPTIONS} options under an unevaluated... keyword")
     found: list[Formula] = []
     for size in range(1, len(options) + 1):
         for subset in combinations(options, size):

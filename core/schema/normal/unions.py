@@ -115,7 +115,8 @@ def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None]:
 
 
 def _joined(left: Conjunction, right: Conjunction) -> Conjunction:
-    """Return two facts about different types as one fact."""
+    """Return two facts about different types as one fact. Neither lists values (``values``, ``not_values``): `either`
+    keeps such facts apart."""
 
     def of(kind: str) -> Conjunction:
         return left if kind in left.types else right

@@ -392,6 +392,29 @@ def test_limits_end_one_request(backend: Any, monkeypatch: pytest.MonkeyPatch) -
         grammar.accept_token(EOS)
 
 
+def test_a_limit_met_along_a_draft_is_undone_with_it(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SGLang fills masks along a draft and rolls back: a limit that is met there does not end the request."""
+    grammar = requested(backend, "regex", "a*b")
+    masks = grammar.allocate_vocab_mask(WIDTH, 1, "cpu")
+    matcher = grammar._matcher
+
+    def full(row: Any) -> None:
+        raise LimitError("too many states")
+
+    class Full:
+        """The matcher after the draft, where the grammar has grown too large."""
+
+        fill_mask = staticmethod(full)
+        accept, rollback = matcher.accept, matcher.rollback
+
+    grammar.accept_token(ids("a")[0])
+    monkeypatch.setattr(grammar, "_matcher", Full())
+    grammar.fill_vocab_mask(masks, 0)
+    grammar.rollback(1)
+    monkeypatch.setattr(grammar, "_matcher", matcher)
+    grammar.accept_token(ids("b")[0])
+
+
 def test_templates_are_bounded(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """SGLang's cache of templates does not grow with the number of different requests."""
     monkeypatch.setattr("toolgrammar.adapters.sglang.backend.MAX_TEMPLATES", 10)

@@ -6,13 +6,14 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import PatternError, ToolGrammarError, UnsupportedPatternError
-from toolgrammar.core.automaton.completion.strings import shortest
+from toolgrammar.core.automaton.completion.strings import shortest, some_string
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.queries import is_cofinite
@@ -416,3 +417,43 @@ def test_a_string_deep_in_a_wide_space_is_found() -> None:
     long = terms.and_([format_term(terms, "date-time"), terms.repeat(terms.ANY, 128, None)])
     assert not terms.is_empty(long)
     assert len(terms) < 20_000
+
+
+def test_a_search_within_a_search_leads_to_no_cycle() -> None:
+    """Searches that start when a deferred term is built keep what they find, whatever the search around them finds."""
+    terms = Terms()
+
+    def deferred(name: str, build: Callable[[Terms], int]) -> int:
+        part = terms.deferred(name, build, loops=True)
+        return terms.and_([part, terms.not_(terms.literal("no"))])  # a string of it has to be searched for
+
+    def after(letter: str, term: int) -> int:
+        return terms.seq(terms.literal(letter), term)
+
+    def chain(letter: str) -> int:
+        term = terms.literal(letter)
+        for number in range(3):
+            term = deferred(f"{letter}{number}", lambda terms, rest=term: after(letter, rest))
+        return term
+
+    known, loop = chain("y"), deferred("loop", lambda terms: after("l", fork))
+
+    def with_known(terms: Terms) -> int:
+        assert not terms.is_empty(known)
+        return after("q", chain("w"))
+
+    def with_loop(terms: Terms) -> int:
+        assert not terms.is_empty(loop)  # by way of the fork
+        return after("z", loop)
+
+    first = deferred("first", lambda terms: after("e", known))
+    second, third = deferred("second", with_known), deferred("third", with_loop)
+    fork = terms.alt([after("a", first), after("b", second), after("c", third)])
+    root = deferred("root", lambda terms: after("r", fork))
+    assert not terms.is_empty(root)
+    for start in (root, fork, third, loop):
+        path = [start]
+        while path[-1] in terms.toward:
+            path.append(terms.toward[path[-1]])
+            assert path[-1] not in path[:-1], "a cycle"
+    assert terms.matches(root, some_string(terms, root))

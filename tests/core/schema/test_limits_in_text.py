@@ -152,7 +152,7 @@ LIMITS: list[tuple[str, str, Any]] = [
     ("core.schema.normal.normalise", "MAX_COMPOUNDS", 2),
     ("core.schema.normal.normalise", "MAX_STEPS", 10),
     ("core.schema.normal.normalise", "MAX_TOTAL", 40),
-    ("core.schema.normal.unevaluated", "MAX_SUBSETS", 1),
+    ("core.schema.normal.unevaluated", "MAX_OPTIONS", 1),
     ("core.schema.keywords.any_value", "MAX_DIFFERENT", 1),
     ("core.regex.equations", "MAX_STATES", 3),
     ("core.regex.assertions", "MAX_PASTS", 2),
