@@ -21,19 +21,9 @@ from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, Mark, mark
 from ..schema.scalars.whitespace import MAX_INDENT
-from .dispatch import dispatch, free_text
+from .dispatch import free_text, tagged_text
 from .ebnf import read_ebnf
-from .expressions import (
-    EMPTY_TEXT,
-    Control,
-    Expression,
-    Literal,
-    Part,
-    Repeat,
-    choice,
-    pattern,
-    sequence,
-)
+from .expressions import EMPTY_TEXT, Control, Expression, Literal, Part, Repeat, choice, pattern, sequence
 from .rules import ReadGrammar, Rules, fewest_chars
 from .tag_members import Inside, Members, relocated, text_of
 from .tag_styles import STYLES
@@ -509,35 +499,7 @@ class _TagReader:
                 trigger = matching[0] if len(matching[0]) < len(head) else head
                 rules.append((Literal(trigger), sequence(self._marked(begin[len(trigger) :]), rest)))
         whole = choice(*(sequence(self._marked(begin), rest) for begin, rest, _ in tags))
-        return self._dispatched(rules, (*excludes, *place.ends), place, whole, at_least_one=at_least_one, once=once)
-
-    def _dispatched(
-        self,
-        rules: list[tuple[Control | Literal, Expression]],
-        words: tuple[str, ...],
-        place: Inside,
-        whole: Expression,
-        *,
-        at_least_one: bool,
-        once: bool,
-    ) -> Expression:
-        """Return free text without ``words`` in which triggers are followed by their parts.
-
-        Args:
-            rules: pairs of a trigger and the part after it.
-            words: what free text does not contain.
-            place: where errors are reported.
-            whole: one tag, without text before it.
-            at_least_one: begin with a tag.
-            once: nothing follows the first tag.
-        """
-        if at_least_one and once:
-            return whole
-        try:
-            text = dispatch(rules, words, loop=not once)
-        except GrammarError as error:
-            place.fail(error.message, hint=error.hint)
-        return sequence(whole, text) if at_least_one else text
+        return tagged_text(rules, (*excludes, *place.ends), place, whole, at_least_one=at_least_one, once=once)
 
     def _token_triggered_tags(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text with tags, each of which begins with one of the trigger tokens."""
@@ -553,7 +515,7 @@ class _TagReader:
             if triggers.count(begin) != 1:
                 inner.at("begin").fail("the token is not one of the trigger tokens, or is repeated")
             rules.append((begin, rest))
-        return self._dispatched(
+        return tagged_text(
             rules,
             (*self._excluded_tokens(members), *place.ends),
             place,
@@ -596,7 +558,7 @@ class _TagReader:
             rules.append((Control(head) if is_control else Literal(head), sequence(following, part)))
         words = members.texts("excludes", may_be_empty=True)
         once = not members.flag("loop", default=True)
-        return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
+        return tagged_text(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
 
     def _token_dispatch(self, value: Mapping[str, Any], place: Inside) -> Expression:
         """Read free text in which each trigger, a token, is followed by its format."""
@@ -604,7 +566,7 @@ class _TagReader:
         rules = [(self._token(trigger, inner.at(0)), part) for trigger, inner, part in self._pairs(members)]
         words = tuple(self._excluded_tokens(members))
         once = not members.flag("loop", default=True)
-        return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
+        return tagged_text(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
 
 
 _FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], Inside], Expression]] = {
