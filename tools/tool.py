@@ -13,7 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from toolgrammar.core.basics import cached_property, logger_of
-from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.errors import (
+    InvalidSchemaError,
+    Place,
+    PolicyError,
+    SchemaError,
+    ToolGrammarError,
+    UnsupportedSchemaError,
+)
 from toolgrammar.core.live import LiveSchema
 from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, of_today
 from toolgrammar.core.text_grammars import string_grammar
@@ -272,6 +279,17 @@ class Tool:
         """True if a policy restricts its calls."""
         return False
 
+    def under(self, policy: Any) -> Tool:
+        """Return the same tool, which names the `Policy` of its tool set as `policy`."""
+        made = self.changed()
+        made.__dict__["policy"] = policy
+        return made
+
+    @cached_property
+    def policy(self) -> Any:
+        """The `Policy` of the tool set that it is from; None: it has none."""
+        return None
+
     def live_places(self, in_grammar: bool) -> Iterator[str]:
         """Yield the pointers of what a server does not enforce; see `ToolSet.live_places`."""
         for place in LiveSchema(self.parameters).places(in_grammar):
@@ -309,6 +327,23 @@ class ToolList(list[Tool]):
     def __init__(self, tools: Iterable[Tool] = (), skipped: Iterable[ToolGrammarError] = ()) -> None:
         super().__init__(tools)
         self.skipped = tuple(skipped)
+
+
+def policy_of(tools: Sequence[Tool]) -> Any:
+    """Return the policy under which all of some tools are; None: they are under none.
+
+    Raises:
+        PolicyError: only some are, or they are under different ones: a tool set has one policy for all.
+    """
+    policies = {None if tool.policy is None else tool.policy.hash: tool.policy for tool in tools}
+    if len(policies) > 1:
+        under = next(tool.name for tool in tools if tool.policy is not None)
+        raise PolicyError(
+            "the tool is under a policy that does not hold for all tools beside it",
+            hint="make one ToolSet of all tools without a policy, and then call its under(policy)",
+            place=Place(tool=under),
+        )
+    return next(iter(policies.values()), None)
 
 
 def text_parameters(grammar: Mapping[str, Any] | None, argument: str = "input") -> dict[str, Any]:

@@ -61,7 +61,7 @@ from .formats.template.arguments import kinds_of_arguments
 from .live_values import has_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
-from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
+from .tool import Tool, ToolList, merged, policy_of, warn_of_skipped, with_tool
 
 if TYPE_CHECKING:
     from .argument_checker import ArgumentChecker
@@ -101,6 +101,7 @@ class ToolSet(Execution):
             have one name.
         ToolGrammarError: ``max_calls`` is below 1, or ``strictness`` has another form.
         UnknownToolError: ``strictness`` is of a tool that is not there.
+        PolicyError: some of the tools are from a tool set under a policy, and others are not. (If all are, so is this.)
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class ToolSet(Execution):
         self._names_only = False  # arguments of calls do not matter
         self._offered_cache: dict[str, Tool] | None = None  # of `offered`
         self._context: Context | None = None  # in which callables of live values run
-        self._policy: Any = None
+        self._policy: Any = policy_of(read)  # that of the tool set that they are from
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
@@ -221,8 +222,10 @@ class ToolSet(Execution):
 
     def _restricted(self, policy: Any) -> Self:
         """Return the tools that a policy allows, with parameters that take only allowed values."""
-        restricted = self._with(policy.restrict(tuple(self), tuple(filter(self._is_open, self.names))))
-        restricted._policy = policy if self._policy is None else self._policy & policy
+        tools = policy.restrict(tuple(self), tuple(filter(self._is_open, self.names)))
+        policy = policy if self._policy is None else self._policy & policy
+        restricted = self._with(tool.under(policy) for tool in tools)
+        restricted._policy = policy
         turn = self._turn_with()
         # Leave out tools without allowed arguments. Of a tool that needs a conversation, only `offered` knows that.
         kept = [tool for tool in restricted if tool.needs_conversation or has_value(self[tool.name], tool, turn)]
@@ -521,11 +524,7 @@ class ToolSet(Execution):
         engines expect them.
 
         Args:
-            format: wire format.
-            tool_choice: as for `grammar`.
-            parallel: as for `grammar`.
-            min_calls: least calls in a turn that has calls.
-            max_calls: most calls in a turn, instead of the set's own bound.
+            format, tool_choice, parallel, min_calls, max_calls: as for `grammar`.
 
         Raises:
             GrammarError: a structural tag cannot say how the format writes calls.

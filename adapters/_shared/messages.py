@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
 from toolgrammar.core.conversation import Part, TextPart
-from toolgrammar.core.errors import ModelError, SchemaError
+from toolgrammar.core.errors import ModelError, Place, PolicyError, SchemaError
 from toolgrammar.core.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
 
@@ -27,11 +27,20 @@ def openai_tool(tool: Any) -> dict[str, Any]:
 
     Raises:
         SchemaError: it is no tool, or several.
+        PolicyError: it is from a tool set under a policy that a tool alone cannot hold: a person confirms its calls, or
+            none may be made again.
     """
     found = list(ToolSet.from_any([tool]))
     if len(found) != 1:
         raise SchemaError(f"{tool!r} is {len(found) or 'no'} tool{'s' if found else ''}", hint="give one tool each")
     (made,) = found
+    policy = made.policy
+    if policy is not None and (policy.asks(made) or not policy.may_repeat(made.name)):
+        raise PolicyError(
+            "the tool alone does not hold its policy",
+            hint="give the tools without it, and the policy in the adapter's own setting, policy=",
+            place=Place(tool=made.name),
+        )
     whole = made.to_openai(live=True)
     return {**whole, "defer_loading": True} if made.deferred else whole
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NewType
 import pytest
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from toolgrammar.adapters._shared import openai_tool
 from toolgrammar.core import (
     AtLeast,
     InvalidArgumentsError,
@@ -796,3 +797,20 @@ def test_a_misspelt_argument_of_an_execution_is_an_error_of_the_caller() -> None
     tools = ToolSet([contacts])
     with pytest.raises(TypeError, match="polcy"):
         tools.execute(ToolCall("1", "contacts", {}), polcy=None)  # type: ignore[call-arg]
+
+
+def test_tools_keep_their_policy_in_other_tool_sets() -> None:
+    """A set made of tools under a policy is under it; beside other tools, and where it would be lost, it is refused."""
+    under = TOOLS.under({"tools": {"send": "ask", "contacts": "free"}, "repeats": "refuse"})
+    wish = call_of("send", to=["a@b.org"], subject="s")
+    for sources in (under, [under], list(under), {"tools": list(under)}, [under.subset(["send"]), under]):
+        made = ToolSet(sources).in_conversation(TALK)
+        assert made.policy is under.policy and made.asks and made.validate(wish).ask
+        assert ToolSet.from_any(sources).policy is under.policy
+    with pytest.raises(PolicyError, match="tool 'send'"):
+        ToolSet([under, TOOLS["read_mail"]])
+    with pytest.raises(PolicyError):
+        ToolSet([under, TOOLS.under(POLICY)["read_mail"]])
+    with pytest.raises(PolicyError, match="tool 'contacts'"):
+        openai_tool(under["contacts"])
+    assert openai_tool(TOOLS.under(POLICY)["contacts"])["function"]["name"] == "contacts"
