@@ -48,5 +48,12 @@ LENIENCIES: dict[Leniency, float] = {
 
 
 def lenient(name: Leniency, start: int, old: str = "", new: str = "") -> Edit:
-    """Return a leniency as an edit of the text: the span of the deviation, and its reading."""
+    """Return a leniency as an edit of the text.
+
+    Args:
+        name: which one it is.
+        start: where it begins in the text.
+        old: the text there; empty: the place alone is known, or something is missing.
+        new: what the format writes there; empty: it writes nothing like it, and the edit only marks the place.
+    """
     return Edit(start, start + len(old), old, new, LENIENCIES[name], name)

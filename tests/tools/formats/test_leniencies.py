@@ -242,6 +242,14 @@ def test_what_is_read_is_named_and_has_a_place(
         assert read(text, wire, random.Random(seed)) == (arguments, leniencies, said)
     message = TOOLS.parse(text, wire)
     assert message.leniencies == tuple(leniencies)
+    # Edits with a new text lead to the text of the format; the others only mark a place.
+    mended, at = "", 0
+    for edit in leniencies:
+        mended += text[at : edit.start] + (edit.new or edit.old)
+        at = edit.end
+    again = read(mended + text[at:], wire)
+    assert (again[0], again[2]) == (calls, said)
+    assert [edit.why for edit in again[1]] == [edit.why for edit in leniencies if not edit.new]
 
 
 @pytest.mark.parametrize("before", ["", "<think>I say\n", f"{_JSON}}}\nand "])

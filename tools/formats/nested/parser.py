@@ -209,7 +209,7 @@ class NestedCallsParser(TemplateParser):
         if not self._open:
             self._add_argument(element.name, value, dump_json(value), events)
         elif self._open[-1].add(element.name, value):
-            self._note_leniency("repeated_element", at=element.begin, new=self._item)
+            self._note_leniency("repeated_element", at=element.begin)
         return True
 
     def _give_up_elements(self, problem: str, events: list[Event]) -> bool:

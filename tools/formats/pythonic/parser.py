@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
@@ -57,12 +58,13 @@ class PythonicCallsParser(TemplateParser):
         self._said: set[tuple[str, str]] = set()  # names and arguments of the calls so far
         self._is_echo = False  # the last call was one of them
         self._held: list[Event] | None = None  # the events of what may be an echo
+        self._noted = 0  # the number of leniencies before that
 
     @property
     def _finish_mark(self) -> str:
         """The tag that ends the calls of a turn; empty if there is none."""
         tags = [mark for mark in self._syntax.skips if mark.endswith(">") and mark not in self._syntax.triggers]
-        return next((mark for mark in tags if any(mark in back for back in self._syntax.after_last)), "")
+        return next((mark for mark in tags if any(mark in back for back in self._after_last)), "")
 
     def _step(self, events: list[Event]) -> bool:
         goes_on = super()._step(events if self._held is None else self._held)
@@ -75,6 +77,10 @@ class PythonicCallsParser(TemplateParser):
             return
         if self._is_echo:
             self._index -= 1
+            # It stays as it is: only the places are told.
+            self.leniencies[self._noted :] = [
+                replace(e, end=e.start, old="", new="") for e in self.leniencies[self._noted :]
+            ]
             self._note_leniency("echo", at=self._place)
         else:
             events += self._held
@@ -86,13 +92,13 @@ class PythonicCallsParser(TemplateParser):
         self._space.append(buffer.take_space())
         match = buffer.match(_NAME_AND_BRACKET)
         if match is not None:
-            self._space.clear()
+            space, self._space = "".join(self._space), []
             finish = self._finish_mark
             if finish and finish in self._passed and not set(self._passed).intersection(self._syntax.triggers):
                 # Behind the calls without new markup before it: perhaps an echo, which is known at its end.
-                self._held, self._place = [], buffer.place
+                self._held, self._place, self._noted = [], buffer.place, len(self.leniencies)
                 events = self._held
-            self._come_to_call("")
+            self._come_to_call("", space)
             self._name = match["name"]
             self._call_text = [buffer.take(match.end())]
             self._id = self._new_id()
@@ -158,6 +164,7 @@ class PythonicCallsParser(TemplateParser):
         text = "".join(self._call_text[self._value_at :]) if is_tried else ""
         self._value_at = None
         found: list[tuple[str, str]] = []
+        escaped: list[str] = []  # the text with the quotes in its strings escaped, in pieces
         key, at = self._key, 0
         while text[at : at + 1] in ("'", '"') and key not in self._values and key not in dict(found):
             last_quote = re.compile(_LAST_QUOTE[text[at]]).search(text, at + 1)
@@ -167,11 +174,12 @@ class PythonicCallsParser(TemplateParser):
                 found.append((key, unescaped(text[at + 1 : last_quote.start("rest") - 1])))
             except ValueError:
                 return False
+            escaped += [dump_json(found[-1][1]), last_quote["rest"]]
             at = last_quote.end()
             if last_quote["end"]:
                 for name, value in found:
                     self._add_argument(name, value, dump_json(value), events)
-                self._note_leniency("unescaped_quote", text[:at], at=self._place)
+                self._note_leniency("unescaped_quote", text[:at], "".join(escaped), at=self._place)
                 self._mended += 1
                 self._buffer.unread(text[at:])
                 return self._close_arguments(events)

@@ -119,7 +119,7 @@ class ObjectReader:
         arguments: dict[str, Any] = {}
         if self.problem is None:
             if not self._arguments:
-                self._note("missing_arguments", self._end, "", "{}")
+                self._note("missing_arguments", self._end, "", f', "{self._argument_keys[0]}": {{}}')
                 self._arguments.append("{}")
                 self._send(events)
             try:

@@ -28,7 +28,7 @@ from toolgrammar.core.schema import mark, size_of
 from ...tool import Tool
 from ..base import Reasoning, TurnSpec, WireFormat, dump_name, named_tool
 from ..described import described
-from .parser import Syntax, TemplateParser, without_space
+from .parser import Syntax, TemplateParser
 
 #: Names that can stand outside of quotation marks.
 WORD = r"[A-Za-z0-9_.\-]+"
@@ -527,8 +527,8 @@ class TemplateFormat(WireFormat):
         )
 
     def _markup_up_to_call(self, before: str, openers: Sequence[str], *, follows: bool = False) -> tuple[str, ...]:
-        """Return the markup up to the end of a call's opener, without white space, for each template of a call; empty
-        if a template shows none of the openers.
+        """Return the markup up to the end of a call's opener, for each template of a call; empty if a template shows
+        none of the openers.
 
         Args:
             before: what stands before the call.
@@ -547,13 +547,13 @@ class TemplateFormat(WireFormat):
                 text = text[: max(ends)]
             elif "{" in text:  # the opener is the brace of the call's object
                 text = text.rpartition("{")[0]
-            found.append(without_space(text))
+            found.append(text)
         return tuple(found)
 
     def _after_last(self) -> tuple[str, ...]:
-        """Return the markup after the last call of a turn, without white space."""
+        """Return the markup after the last call of a turn, for each template of a call."""
         finish = "" if self.loose else self.finish
-        return tuple(without_space(self._closing_markup(template) + finish) for template in (self.call, *self.others))
+        return tuple(self._closing_markup(template) + finish for template in (self.call, *self.others))
 
     def _head_templates(self, openers: Sequence[str]) -> tuple[str, ...]:
         """Return the text between the opener of a call and its arguments, for each template; empty if a template shows
@@ -563,7 +563,7 @@ class TemplateFormat(WireFormat):
             before = template.partition("$args")[0]
             if not (begun := [opener for opener in openers if opener in before]):
                 return ()
-            found.append(without_space(before.partition(max(begun, key=len))[2]))
+            found.append(before.partition(max(begun, key=len))[2])
         return tuple(found)
 
     @property

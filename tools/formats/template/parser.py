@@ -58,7 +58,7 @@ class Syntax:
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
     whole_text: bool  # a turn that is not a call is a JSON answer
-    # Markup of the history form without white space, once for each template of a call; empty: it is not known.
+    # Markup of the history form, once for each template of a call; empty: it is not known.
     before_first: tuple[str, ...]  # up to the opener of the first call
     between_calls: tuple[str, ...]  # from the arguments of a call to the next opener
     after_last: tuple[str, ...]  # after the arguments of the last call
@@ -101,6 +101,10 @@ class TemplateParser(StreamParser):
         self._calls_before = self._leniencies_before = 0  # their numbers before the undecided text
         self._index = 0  # of the present or next call in its turn
         self._head = re.compile(syntax.head)
+        # White space in markup does not count.
+        self._before_first = tuple(map(without_space, syntax.before_first))
+        self._between_calls = tuple(map(without_space, syntax.between_calls))
+        self._after_last = tuple(map(without_space, syntax.after_last))
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening  # what is dropped from text
@@ -113,7 +117,7 @@ class TemplateParser(StreamParser):
         self._stop_marks = marker_search(stops)
         # Those of them that end a call, or all calls.
         self._end_marks = marker_search(
-            tuple(mark for mark in stops if any(mark in markup for markup in syntax.after_last))
+            tuple(mark for mark in stops if any(mark in markup for markup in self._after_last))
         )
         # Those that are in no head: where one comes first, the call has no name.
         self._not_in_head = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
@@ -271,7 +275,7 @@ class TemplateParser(StreamParser):
         A whole call without its closing markup is a call; one inside of which the text ends is malformed.
         """
         events = super().close()
-        self._leave_calls()
+        self._leave_calls(self._space)
         return events
 
     # -- markup ------------------------------------------------------------------------------------------------
@@ -293,10 +297,10 @@ class TemplateParser(StreamParser):
             return True
         space, self._space = self._space, []
         if mark in self._syntax.openers:
-            self._come_to_call(mark)
+            self._come_to_call(mark, "".join(space))
             self._begin(mark)
         elif mark in self._drops and not (self._is_among_calls and mark in self._syntax.skips):
-            self._leave_calls()
+            self._leave_calls(space)
             self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
         else:
@@ -307,24 +311,28 @@ class TemplateParser(StreamParser):
     def _send_markup(self, events: list[Event]) -> None:
         """Send markup behind which no call came as text: the text is about the format, say. Control tokens are no text,
         and the markup of no calls (an empty list) is none."""
-        if not self._is_among_calls and not without_space("".join(self._passed)).endswith(self._syntax.after_last):
+        if not self._is_among_calls and not without_space("".join(self._passed)).endswith(self._after_last):
             control = self._syntax.control
             self._send("".join(mark for mark in self._passed if not any(token in mark for token in control)), events)
 
-    def _come_to_call(self, opener: str) -> None:
-        """Note where the markup before a call is not what the format writes."""
+    def _come_to_call(self, opener: str, space: str) -> None:
+        """Note where the markup before a call is not what the format writes; ``space`` was taken before the opener."""
         passed = without_space("".join(self._passed) + opener.removeprefix("{"))
-        wanted = self._syntax.between_calls if self._is_among_calls else self._syntax.before_first
+        wanted = self._between_calls if self._is_among_calls else self._before_first
         if wanted and not passed.endswith(wanted):
-            self._note_leniency("other_markup", new=wanted[0])
+            written = self._syntax.between_calls if self._is_among_calls else self._syntax.before_first
+            taken = "".join((*self._passed, space))
+            old = taken if opener.startswith("{") else taken + opener
+            self._note_leniency("other_markup", old, written[0], at=self._buffer.place - len(taken))
         self._passed = []
         self._is_among_calls = self._is_after_call = True
 
-    def _leave_calls(self) -> None:
-        """Note where the markup after the last call is not what the format writes."""
-        wanted = self._syntax.after_last
-        if self._is_among_calls and wanted and not without_space("".join(self._passed)).startswith(wanted):
-            self._note_leniency("other_markup", new=wanted[0])
+    def _leave_calls(self, space: Sequence[str] = ()) -> None:
+        """Note where the markup after the last call is not what the format writes; ``space`` was taken behind it."""
+        wanted, passed = self._after_last, "".join(self._passed)
+        if self._is_among_calls and wanted and not without_space(passed).startswith(wanted):
+            at = self._buffer.place - len("".join(space)) - len(passed)
+            self._note_leniency("other_markup", passed, self._syntax.after_last[0], at=at)
         self._is_among_calls, self._passed = False, []
 
     def _begin(self, opener: str) -> None:

@@ -100,7 +100,7 @@ class XmlCallsParser(TemplateParser):
         """Begin a call that is a JSON object between the markup of calls, as the models of other families write it."""
         self._space.clear()
         self._passed, self._is_among_calls, self._is_after_call = [], True, True
-        self._note_leniency("other_markup", new=self._syntax.openers[0])
+        self._note_leniency("other_markup")  # no edit of a few characters makes the format's tags of it
         self._reader = ObjectReader(self._index, self._new_id(), "name", self._syntax.argument_keys, frozenset())
         self._state = self._read_object
         return True
@@ -219,9 +219,9 @@ class XmlCallsParser(TemplateParser):
         end = min(ends)
         self._buffer.unread(text)
         self._buffer.skip(end)
-        self._note_leniency("missing_end_tag", new=self._end)
         value = self._reader_of(self._value.key)
         written = text[:end].rstrip(SPACE)
+        self._note_leniency("missing_end_tag", at=self._value_place + len(written), new=self._padding + self._end)
         value.push(written)
         self._end_value(value, written, events)
         return True
@@ -240,7 +240,8 @@ class XmlCallsParser(TemplateParser):
         if doubts and not self._is_valid(self._values) and self._is_valid(divided := self._divided(doubts)):
             for doubt in doubts:
                 end = next((match.start() for match in self._inside(doubt.key, doubt.written)), len(doubt.written))
-                self._note_leniency("missing_end_tag", at=doubt.place + end, new=self._end)
+                end = len(doubt.written[:end].rstrip(SPACE))
+                self._note_leniency("missing_end_tag", at=doubt.place + end, new=self._padding + self._end)
             # The pieces of the arguments are "{" and one for each; those from the first doubt on are not sent yet.
             sent = len(self._arguments) - len(late)
             del self._arguments[sent:]
