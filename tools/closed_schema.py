@@ -94,14 +94,14 @@ class _Closer:
                 self.anchors.setdefault(f"#{definition['$dynamicAnchor']}", pointer)
         self.naming, self.demanding = self._facts()
         self.parts: set[str] = set()
-        self._find_parts(root, False)
+        self._find_parts(root, is_part=False)
         for definition in self.definitions.values():
-            self._find_parts(definition, False)
+            self._find_parts(definition, is_part=False)
         done: set[str] = set()
         while new := (self.parts & self.definitions.keys()) - done:
             done |= new
             for pointer in new:  # what a part refers to is a part, too
-                self._find_parts(self.definitions[pointer], True)
+                self._find_parts(self.definitions[pointer], is_part=True)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class _Closer:
         """Return True if an object may follow the schema through branches none of which names a property."""
         return id(schema) not in self.demanding
 
-    def _find_parts(self, schema: Any, is_part: bool) -> None:
+    def _find_parts(self, schema: Any, *, is_part: bool) -> None:
         """Add the definitions to `parts` that this schema uses as parts; ``is_part``: it is one itself."""
         if not isinstance(schema, dict):
             return
@@ -236,7 +236,7 @@ class _Closer:
             else:
                 continue
             for _, sub in KEYWORDS.subschemas(key, value):
-                self._find_parts(sub, inner_is_part)
+                self._find_parts(sub, is_part=inner_is_part)
 
     def _reference(self, schema: Mapping[str, Any]) -> str | None:
         """Return the pointer that a schema refers to; of a dynamic one, the definition with that anchor."""

@@ -613,10 +613,9 @@ class ToolSet(Execution):
         """Return the assistant's message in a text that a model wrote, under the grammar or freely.
 
         A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set; so
-        is one inside of which the text ends, behind those that are whole.
-        What the text has that the format does not write is in ``leniencies``, each with its place, its cost and one of
-        the names in `toolgrammar.tools.formats.LENIENCIES`; a text that the grammar held has none, unless its words are
-        a call as JSON (``bare_json``).
+        is the last one if the text ends in it. What the text has that the format does not write is in ``leniencies``,
+        each with its place, its cost and a name of `toolgrammar.tools.formats.LENIENCIES`; a text that the grammar held
+        has none, unless its words are a call as JSON (``bare_json``).
 
         Args:
             text: what it wrote.

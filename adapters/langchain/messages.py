@@ -100,6 +100,7 @@ def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
 def _is_tool(response_format: Any) -> bool:
     """Return True for what LangChain reads by its own conventions: tool dicts, typed dicts, dataclasses, functions."""
     if isinstance(response_format, Mapping):
+        # Of Anthropic and of functions, of OpenAI, of Bedrock.
         names_a_tool = any(key in response_format for key in ("name", "function", "toolSpec"))
         return names_a_tool and response_format.get("type") not in ("json_object", "json_schema")
     if isinstance(response_format, type):

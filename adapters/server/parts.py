@@ -237,7 +237,7 @@ def schema_of(form: Fields | None) -> Any:
         return None
     if form.kind == "json_object":  # llama.cpp's and others' has a schema
         return {"type": "object"} if form["schema"] is None else closed_schema(form)
-    inner = form["json_schema"] or form
+    inner = form["json_schema"] or form  # of a chat completion; of a response
     inner.require("schema")
     return closed_schema(inner)
 

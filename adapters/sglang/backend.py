@@ -179,7 +179,7 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
         is_allowed: bool = True,
         reset_vocab_mask: bool = True,
     ) -> None:
-        """Allow or forbid some tokens in a row, after it was reset to the opposite."""
+        """Allow or forbid some tokens in a row; with ``reset_vocab_mask``, after it was reset to the opposite."""
         from sglang.srt.constrained.torch_ops.token_filter_torch_ops import set_token_filter_torch
 
         set_token_filter_torch(vocab_mask, token_ids, batch_idx, is_allowed, reset_vocab_mask)

@@ -28,7 +28,7 @@ if sys.platform == "win32":
                 file.seek(0)
                 msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
                 return
-            except OSError:
+            except OSError:  # another process has it; `LK_LOCK` would give up after ten seconds
                 time.sleep(0.2)
 
 else:

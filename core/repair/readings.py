@@ -154,7 +154,7 @@ def _numbers(text: bytes, end: int) -> Iterator[Reading]:
 
 def number_spellings(text: bytes) -> list[bytes]:
     """Return the JSON spellings of a number in another notation, with and without a zero fraction, so that a grammar of
-    integers or of decimals finds one: ``+007`` -> ``7``, ``7.0``; ``0x1f`` -> ``31``. None if it is no number."""
+    integers or of decimals finds one: ``+007`` -> ``7``, ``7.0``; ``0x1f`` -> ``31``. Empty if it is no number."""
     plain = text.strip().replace(b"_", b"").lower().lstrip(b"+")
     if plain.lstrip(b"-").startswith(b"0x"):
         try:

@@ -146,7 +146,7 @@ class Joined:
             if keyword not in KEYWORDS.constraining or not document.knows(keyword) or (hides and keyword != "$ref"):
                 continue
             if keyword in KEYWORDS.references:
-                found.append({"$ref": ""})
+                found.append({"$ref": ""})  # `_numbers` writes the target
                 target = self._number(document, document.resolve(located, keyword), known)
                 definition.references.append((found[-1], target))
                 continue

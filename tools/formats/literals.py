@@ -75,7 +75,7 @@ class LiteralScanner:
     def __init__(self, literals: Literals, until: str) -> None:
         self.done = False
         self.problem: str | None = None
-        self._escapes = dict(literals.quotes)  # by quote: a backslash escapes inside
+        self._escapes = dict(literals.quotes)  # by quote: whether a backslash escapes inside
         self._marks = marker_search((*self._escapes, *"[](){}", *until))
         self._plain = _PLAIN_BARE if literals.bare_keys else _PLAIN  # what may stand between the marks
         self._until = until

@@ -87,7 +87,7 @@ def together(failures: Iterable[Conjunction]) -> Formula:
         if missing is not None:
             absent.add(missing)
         others = failure.types - {"object"}
-        if others:
+        if others:  # values of other types, of which it says nothing else
             options.append(replace(failure, types=others, objects=Objects()))
     if members or absent:
         some = AnyExists(tuple(members), frozenset(absent))
