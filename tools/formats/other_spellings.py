@@ -366,6 +366,10 @@ class OtherSpellingsParser:
         self._held += text
         if len(self._held) > _ALWAYS and len(self._held) < self._examined + self._examined // 4:
             return []
+        return self._examine()
+
+    def _examine(self) -> list[Event]:
+        """Decide what the held text is, if that can be known; return the events that are certain."""
         self._examined = len(self._held)
         for spelling, tools, _, pattern in self._candidates:
             if (match := pattern.match(self._held)) is not None and spelling.is_call(match, tools):
@@ -384,6 +388,8 @@ class OtherSpellingsParser:
     def close(self) -> list[Event]:
         """End the text; return the rest."""
         events = []
+        if self._parser is None and self._examined < len(self._held):
+            events = self._examine()
         if self._parser is None:
             self._parser = self._inner
             events = self._give()

@@ -287,3 +287,15 @@ def test_a_call_of_python_without_arguments_is_one_of_any_tool() -> None:
         parser = tools.parser("hermes", other_spellings=True)
         events = [*parser.feed(text), *parser.close()]
         assert [event.call.name for event in events if isinstance(event, CallEnd)] == names
+
+
+@pytest.mark.parametrize("space", [0, 511, 512, 600, 3_000])
+@pytest.mark.parametrize("call", ["g()", 'g(city="a")', '{"name": "g", "arguments": {}}', "<function=g>\n</function>"])
+def test_a_call_behind_much_white_space_is_one_however_the_text_is_cut(space: int, call: str) -> None:
+    """Also where the text ends before it has grown enough to be looked at again."""
+    tools = ToolSet([Tool("g", "", {"type": "object", "properties": {"city": {"type": "string"}}})])
+    text = "\n" * space + call
+    for pieces in ([text], list(text), [text[:520], text[520:]]):
+        parser = tools.parser("hermes", other_spellings=True)
+        events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+        assert [event.call.name for event in events if isinstance(event, CallEnd)] == ["g"]
