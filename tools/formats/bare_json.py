@@ -211,6 +211,8 @@ class BareJsonParser:
             value = value["function"]
         if not isinstance(value, dict) or value.get("name") not in self._names:
             return None
+        if all(key in value for key in _ARGUMENTS):  # which are meant is not known
+            return None
         arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
         if arguments is None and value.keys() - {"name", "type", "id", *_ARGUMENTS}:
             return None

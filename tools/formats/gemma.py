@@ -21,6 +21,7 @@ from toolgrammar.core.schema import KEYWORDS, BareSyntax, cannot_write_name
 from ..tool import Tool
 from .base import TurnSpec
 from .literals import LiteralReader, Literals
+from .stream import marker_search
 from .template.arguments import arguments_grammar, without_names
 from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
@@ -152,6 +153,11 @@ class BareCallsParser(TemplateParser):
     ) -> None:
         super().__init__(syntax, finish, new_id)
         self._literals = literals
+        # The marks around strings are part of a broken call, and do not end it.
+        marks = (
+            mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2 and mark not in dict(literals.quotes)
+        )
+        self._stop_marks = marker_search(tuple(marks))
         self._literal = LiteralReader(literals, "")
 
     def _read_arguments(self, events: list[Event]) -> bool:

@@ -408,3 +408,30 @@ def test_json_right_behind_a_call_is_a_call() -> None:
     """In its line, too; behind other text it is text."""
     assert read(f"{_JSON}}}{_JSON}}} {_JSON}}}", "hermes")[0] == [DALLAS] * 3
     assert read(f"{_JSON}}} or {_JSON}}}", "hermes")[0] == [DALLAS]
+
+
+def test_strings_side_by_side_are_an_error_of_the_call() -> None:
+    """They are no string that holds its own quotes."""
+    for text, city in (("'a' 'b'", None), ("'a'\n'b'", None), ("'a's 'b''", "a's 'b'"), ("'O''Neil'", "O''Neil")):
+        (call,) = TOOLS.parse(
+            f"<|tool_call_start|>[get_weather(city={text}, state='TX')]<|tool_call_end|>", "lfm2"
+        ).tool_calls
+        assert bool(call.error) == (city is None)
+        assert call.error or call.arguments["city"] == city
+
+
+def test_json_with_two_sets_of_arguments_is_text() -> None:
+    """Which are meant is not known."""
+    text = f'{_JSON}, "parameters": {{"city": "Austin", "state": "TX"}}}}'
+    assert read(text, "hermes") == ([], [], text)
+
+
+@pytest.mark.parametrize("wire", ["gemma-4", "functiongemma"])
+def test_the_strings_of_a_broken_call_are_part_of_it(wire: str) -> None:
+    """None of it is text."""
+    whole = get_format(wire).render("", [TOOLS.validate({"name": "get_weather", "arguments": DALLAS})])
+    head, end = whole.split("{")[0], whole.rpartition("}")[2]
+    quote = whole.partition("city:")[2].partition("Dallas")[0]
+    message = TOOLS.parse(f"{head}{{city:{quote}a{quote} {quote}b{quote}}}{end}", wire)
+    assert message.text == ""
+    assert [bool(call.error) for call in message.tool_calls] == [True]

@@ -37,6 +37,10 @@ _LAST_QUOTE = {
     for quote in "'\""
 }
 
+_STRING = r"""(?:'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*")"""
+#: Strings side by side, with white space between them: Python reads them as one, and a comma may be missing.
+_SIDE_BY_SIDE = rf"{_STRING}(?:\s+{_STRING})+"
+
 
 class PythonicCallsParser(TemplateParser):
     """Text and calls ``name(key=literal, ...)`` from a stream; arguments arrive one by one, as JSON.
@@ -168,7 +172,7 @@ class PythonicCallsParser(TemplateParser):
         key, at = self._key, 0
         while text[at : at + 1] in ("'", '"') and key not in self._values and key not in dict(found):
             last_quote = re.compile(_LAST_QUOTE[text[at]]).search(text, at + 1)
-            if last_quote is None:
+            if last_quote is None or re.compile(_SIDE_BY_SIDE).fullmatch(text, at, last_quote.start("rest")):
                 return False
             try:
                 found.append((key, unescaped(text[at + 1 : last_quote.start("rest") - 1])))
