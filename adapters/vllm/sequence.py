@@ -167,17 +167,19 @@ class Sequence:
         if written := count - ended:
             self.matcher.rollback(written)
             del self.tokens[-written:]
+            self.error = None  # no token is taken after a limit: it was met behind what is taken back
         self._budget.rollback(len(self.tokens))
 
     def allowed_prefix(self, tokens: abc.Sequence[int]) -> list[int]:
         """Return the longest beginning of ``tokens`` with which the text may go on, up to a token that ends it. The
         text is left as it was."""
-        steps = 0
+        steps, error = 0, self.error
         for token in tokens:
             if self._over or not self.accept((token,)):
                 break
             steps += 1
         self.rollback(steps)
+        self.error = error  # a limit that a draft met is none of the text
         return list(tokens[:steps])
 
     def fill(self, row: npt.NDArray[np.uint32]) -> None:

@@ -234,7 +234,7 @@ class Operation:
             LimitError: it is too large.
         """
         responses = self._responses()
-        good = [status for status in responses if status.startswith("2")] or ["DEFAULT"]
+        good = [status for status in responses if status.startswith("2")] or ["DEFAULT"]  # of all other statuses
         return self._schema_of([self._answer(status, self._resolve(responses.get(status))) for status in good])
 
     def answer(self, status: int) -> tuple[bool, dict[str, Any] | None]:

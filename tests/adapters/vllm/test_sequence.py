@@ -297,3 +297,28 @@ def test_a_limit_ends_one_text(spelling: Spelling) -> None:
     text.reset()
     text.matcher = Limited()  # type: ignore[assignment]
     assert not text.accept([1]) and isinstance(text.error, LimitError)
+
+
+def test_a_limit_met_along_a_draft_is_undone_with_it(spelling: Spelling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM fills masks along drafts and rolls back, and has drafts checked: a limit met there ends no text."""
+    text = sequence(spelling, Grammar.from_regex("a*b"))
+    (first,), (last,) = spelling.encode("a"), spelling.encode("b")
+    matcher = text.matcher
+
+    class AfterFirst(Limited):
+        """The matcher, which meets a limit after the first token."""
+
+        rollback = staticmethod(matcher.rollback)
+
+        def accept(self, token: int) -> bool:
+            """Take a first token."""
+            return matcher.accept(token) if not text.tokens else super().accept(token)
+
+    monkeypatch.setattr(text, "matcher", AfterFirst())
+    assert text.allowed_prefix([first, first]) == [first] and text.error is None
+    assert text.accept([first]) and allowed(text, spelling) == sorted(spelling.vocabulary.eos)
+    assert isinstance(text.error, LimitError)
+    text.rollback(1)
+    assert text.error is None
+    monkeypatch.setattr(text, "matcher", matcher)
+    assert text.accept([last])
