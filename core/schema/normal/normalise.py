@@ -280,6 +280,7 @@ class Normaliser(ExclusiveOptions):
             demands = clauses(tuple(of_objects), self._open_objects)
             if demands is None:
                 return None
+            # "One of these two is missing" is the same as `exclusive`.
             pairs = [each.absent for each in demands if not each.options and len(each.absent) == 2]
             others = [each for each in demands if each.options or len(each.absent) != 2]
             objects = Objects(any_exists=tuple(others), exclusive=tuple(pairs))
