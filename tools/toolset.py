@@ -81,6 +81,7 @@ class ToolSet(Execution):
     schemas without annotations), so two sets that allow the same calls are equal and hash alike.
 
     Attributes:
+        max_calls: most calls in one turn when parallel calls are on; None: no bound.
         skipped: one error for each optional tool that was left out, since it cannot be a tool or its arguments have no
             grammar; also in a warning of the logger ``toolgrammar.tools``. Tools of documents and servers are optional.
 
@@ -128,7 +129,7 @@ class ToolSet(Execution):
         if max_calls is not None and not (isinstance(max_calls, int) and max_calls >= 1):
             raise ToolGrammarError(f"max_calls is {max_calls!r}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
-        self._max_calls = max_calls
+        self.max_calls = max_calls
         self._strictness = {self[name].name: value for name, value in checked_strictness(strictness).items()}
         self._call_grammars = grammars
         self._derived = Derived()
@@ -156,9 +157,7 @@ class ToolSet(Execution):
         """Return a tool set of anything that describes tools; the same as ``ToolSet(sources)``.
 
         Args:
-            sources: as for `ToolSet`.
-            additional_properties: read argument schemas open instead of closed.
-            max_calls: most calls in one turn.
+            sources, additional_properties, max_calls: as for `ToolSet`.
             on_unusable: ``"skip"`` for tools that somebody else lists: what cannot be a tool, or has no grammar, is
                 left out and named in `skipped`.
 
@@ -331,7 +330,7 @@ class ToolSet(Execution):
         return (
             tuple(tool.fingerprint for tool in self._tools.values()),
             self._additional_properties,
-            self._max_calls,
+            self.max_calls,
             tuple(sorted(self._strictness.items())),
             None if self._messages is None else tuple(tool.fingerprint for tool in self.offered.values()),
         )
@@ -448,7 +447,7 @@ class ToolSet(Execution):
         if choice == "required" and not self._tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         self.require_offered(choice)
-        most = self._max_calls if parallel else 1
+        most = self.max_calls if parallel else 1
         turn = self._turn_with(tools, max_calls=most, response_schema=schema, whitespace=whitespace)
         if choice == "none" or not tools:
             return replace(turn, tools=(), max_calls=0)

@@ -21,6 +21,7 @@ from toolgrammar.core.live import LiveSchema
 from toolgrammar.core.vocabulary import Vocabulary
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
+from toolgrammar.tools.toolset import MAX_CALLS
 
 from .. import _shared
 
@@ -35,6 +36,7 @@ _FIELDS: Mapping[str, Any] = {
     "format": None,
     "response_schema": None,
     "thinking": "none",
+    "max_calls": MAX_CALLS,
 }
 
 
@@ -97,7 +99,9 @@ def envelope(
         PolicyError: the tools have a policy and no conversation, or the policy lets a person confirm calls.
         UnsupportedSchemaError: a callable gives values of a parameter of the tool set.
     """
+    max_calls: int | None = MAX_CALLS
     if isinstance(tools, ToolSet):
+        max_calls = tools.max_calls
         tools = _shared.settled(tools)
     given = {
         "tools": list(tools),
@@ -106,6 +110,7 @@ def envelope(
         "format": format,
         "response_schema": response_schema,
         "thinking": thinking,
+        "max_calls": max_calls,
     }
     differing = {name: value for name, value in given.items() if value != _FIELDS[name]}
     try:
@@ -169,7 +174,8 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
         _shared.require_settled(tool["function"].get("parameters"), tool_name)
     _shared.require_settled(schema)
     chosen, allowed = _shared.tool_choice(fields["tool_choice"], [tool_name for tool_name, _ in named_tools])
-    tool_set = _tool_set(json.dumps([tool for tool_name, tool in named_tools if tool_name in allowed]))
+    callable_tools = [tool for tool_name, tool in named_tools if tool_name in allowed]
+    tool_set = _tool_set(json.dumps(callable_tools), fields["max_calls"])
     special = () if model.vocabulary is None else model.vocabulary.special
     wire = choose_format(fields["format"], model.chat_template, special)
 
@@ -211,11 +217,16 @@ def _fields(text: str) -> dict[str, Any]:
         ("tools", tools is None or isinstance(tools, list), "give a list of OpenAI-style tools"),
         ("parallel_tool_calls", isinstance(fields["parallel_tool_calls"], bool), "give true or false"),
         ("format", format_name is None or isinstance(format_name, str), "give the name of a wire format"),
+        ("max_calls", _is_bound(fields["max_calls"]), "give a number of at least 1, or null"),
         ("thinking", fields["thinking"] in THINKING, f"give one of {', '.join(map(repr, THINKING))}"),
     ):
         if not is_right:
             raise GrammarError(f"{field} of the envelope is {_shown(fields[field])}", hint=hint)
     return fields
+
+
+def _is_bound(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
 
 
 def _name(number: int, tool: Any) -> str:
@@ -284,8 +295,8 @@ def _value(text: str) -> Any:
 
 
 @lru_cache(maxsize=_TOOL_SETS)
-def _tool_set(text: str) -> ToolSet:
-    return ToolSet.from_any(json.loads(text))
+def _tool_set(text: str, max_calls: int | None) -> ToolSet:
+    return ToolSet.from_any(json.loads(text), max_calls=max_calls)
 
 
 @memoised_if_short(1_024)

@@ -161,6 +161,14 @@ class Task:
         return tuple(filter(None, self.params.stop)) if self.tools is not None and not self.is_json else ()
 
     @property
+    def max_calls(self) -> int | None:
+        """Maximum number of calls in an answer; None: no bound."""
+        if self.params.tool_choice not in ("auto", "required") or not self.params.parallel_tool_calls:
+            return 1
+        most: int | None = getattr(self.tools, "max_calls", None)
+        return most
+
+    @property
     def is_free(self) -> bool:
         """True if an answer is free text without calls: the server may look for stop strings in it."""
         return self.tools is None and not self.is_json and self.grammar is None
@@ -405,8 +413,8 @@ class AnswerReader:
                 calls.append(_without_arguments(unfinished))
             elif not calls:
                 return (), ("the answer ended before a call had its tool's name",)
-        if is_named or not self._task.params.parallel_tool_calls:
-            del calls[1:]  # text of a model that must stop after its first call
+        if (most := self._task.max_calls) is not None:
+            del calls[most:]  # text of a model that must stop after the calls before
         taken: set[str] = set()
         for index, call in enumerate(calls):
             if not call.id or call.id in taken:

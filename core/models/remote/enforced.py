@@ -26,10 +26,18 @@ _PROBE = json.dumps({"toolgrammar": 0})
 _PROBE_TOOL = {"type": "function", "function": {"name": "probe", "parameters": {"type": "object", "properties": {}}}}
 
 
-def envelope(tools: Sequence[Mapping[str, Any]], choice: str, parallel: bool, schema: Any) -> str:
+#: Maximum number of calls of an envelope that says nothing else.
+MAX_CALLS = 16
+
+
+def envelope(tools: Sequence[Mapping[str, Any]], params: GenerateParams, schema: Any) -> str:
     """Return the envelope of a request with tools; its fields are those of ``toolgrammar.adapters.vllm.envelope``."""
-    asked = {"tools": list(tools), "tool_choice": choice, "parallel_tool_calls": parallel}
+    parallel = params.parallel_tool_calls
+    asked = {"tools": list(tools), "tool_choice": params.tool_choice, "parallel_tool_calls": parallel}
     beside = {} if schema is None else {"response_schema": schema}
+    most = getattr(params.tools, "max_calls", MAX_CALLS)
+    if most != MAX_CALLS:
+        beside["max_calls"] = most
     return json.dumps({"toolgrammar": ENVELOPE_VERSION, **asked, **beside})
 
 
@@ -130,6 +138,11 @@ class EnforcedReader:
         demanded = self._task.tools is not None and self._task.params.tool_choice != "auto"
         if demanded and not calls:
             wrong.append("no tool was called")
+        choice, most = self._task.params.tool_choice, self._task.max_calls
+        if choice not in ("auto", "required"):
+            wrong += [f"{call.name!r} was called; call {choice!r}" for call in calls if call.name != choice]
+        if most is not None and len(calls) > most:
+            wrong.append(f"{len(calls)} calls; at most {most} are allowed")
         if calls or wrong or not self._task.is_json:
             return Verdict(answer.text, tuple(calls), tuple(wrong), cut=bool(used_up and wrong), is_sent=True)
         verdict = self._task.text_verdict(answer.text, used_up)

@@ -55,7 +55,7 @@ def enforced_form(
     """
     if not tools:
         return Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})
-    asked = envelope(bound, params.tool_choice, params.parallel_tool_calls, schema)
+    asked = envelope(bound, params, schema)
     given = {"tools": list(tools), **_choice(kind, params), "structured_outputs": {"grammar": asked}}
     return Form(ENFORCED, given, schema_in_prompt=schema is not None)
 

@@ -105,6 +105,16 @@ def test_callables_of_a_tool_set_are_refused_with_their_place() -> None:
     assert place in (refusal("GRAMMAR", envelope(tools)) or "")
 
 
+@pytest.mark.parametrize(("most", "allowed"), [(2, 2), (16, 16), (None, 17)])
+def test_the_bound_of_calls(most: int | None, allowed: int) -> None:
+    """That of a tool set holds in the engine."""
+    tools = ToolSet(TOOLS, max_calls=most)
+    grammar = read_envelope(envelope(tools, format="hermes"), Tokens()).grammar
+    for number in (1, 2, 3, 16, 17):
+        text = "\n".join(call("one", n) for n in range(number))
+        assert grammar.matches(text) == tools.grammar().matches(text) == (number <= allowed)
+
+
 def test_the_grammar_of_programs() -> None:
     """A tool of programs keeps its grammar."""
 
@@ -129,6 +139,7 @@ def test_the_grammar_of_programs() -> None:
         ('{"toolgrammar": 1, "tools": [3]}', r"tools\[0\] of the envelope is 3"),
         ('{"toolgrammar": 1, "tools": [{"name": "now"}]}', r'tools\[0\] of the envelope is {"name": "now"}'),
         ('{"toolgrammar": 1, "tools": [{"type": "function", "function": {"name": 3}}]}', r"tools\[0\]"),
+        ('{"toolgrammar": 1, "max_calls": 0}', "max_calls of the envelope is 0"),
         ('{"toolgrammar": 1, "parallel_tool_calls": 1}', "parallel_tool_calls of the envelope is 1"),
         ('{"toolgrammar": 1, "format": "unheard"}', "unknown tool format 'unheard'"),
         ('{"toolgrammar": 1, "format": 5}', "format of the envelope is 5"),

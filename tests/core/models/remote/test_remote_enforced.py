@@ -31,9 +31,10 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.generation import JsonMode
 from toolgrammar.core.generation.plan import resolve_params
-from toolgrammar.core.models.remote import RemoteFinish, RemoteModel
+from toolgrammar.core.models.remote import RemoteFinish, RemoteModel, enforced
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
+from toolgrammar.tools.toolset import MAX_CALLS
 
 TOOLS = ToolSet.from_any(
     [
@@ -287,3 +288,24 @@ def test_values_of_a_callable_are_not_left_to_the_plug_in(serve: Any, complete: 
     assert answer.tool_calls[0].arguments == {"ticket": "T-1"} and answer.attempts == 2
     assert answer.form != "toolgrammar" and answer.enforced["close/properties/ticket/x-values"] == "validation"
     assert _shared.guarantee(model, resolve_params(params, {})) == "validated"
+
+
+def test_calls_of_the_plug_in_are_counted_and_named(serve: Any, complete: Any) -> None:
+    """The envelope has the bound of the tool set; another tool than the demanded one, or more calls, are no answer."""
+    two = ToolSet([*TOOLS, {"name": "go", "parameters": {"type": "object", "properties": {}}}], max_calls=1)
+    calls = [("go", {}), ("look", {"city": "Oslo"})]
+    server = serve(complete(None, *calls), plugin=True)
+    with pytest.raises(ToolCallError, match="2 calls; at most 1"):
+        server.model(server="vllm").generate("Go", tools=two)
+    assert json.loads(server.asked[0]["structured_outputs"]["grammar"])["max_calls"] == 1
+    with pytest.raises(ToolCallError, match="'go' was called; call 'look'"):
+        serve(complete(None, calls[0]), plugin=True).model(server="vllm").generate("Go", tools=two, tool_choice="look")
+    assert enforced.MAX_CALLS == MAX_CALLS
+
+
+def test_calls_beyond_the_bound_of_a_tool_set_are_dropped(serve: Any, complete: Any) -> None:
+    """As a local model stops after the last allowed call."""
+    answer = complete(None, *(("look", {"city": city}) for city in ("Oslo", "Rome", "Bonn")))
+    for most, number in ((2, 2), (None, 3)):
+        generation = serve(answer).model().generate("Go", tools=ToolSet(TOOLS, max_calls=most))
+        assert [call.arguments["city"] for call in generation.tool_calls] == ["Oslo", "Rome", "Bonn"][:number]
