@@ -183,6 +183,7 @@ class Messages(Protocol):
         name = fields["model"]
         model = served.model(name)
         messages, prefix = _conversation(fields, served.images(name))
+        # Without `_SEARCHES`, the only other kind that is accepted.
         tools = parts.distinct([_tool(tool, model) for tool in fields["tools"] if tool.kind == "custom"])
         choice, parallel = _choice(fields["tool_choice"])
         effort, schema = _effort_and_schema(fields, model)
