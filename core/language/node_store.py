@@ -3,7 +3,6 @@
 
 A node is a row of one array of integers, interned by a hash table; bytes, names and rules are entries of one list.
 `node_kinds` lists the fields of a row by kind. This module makes nodes; `nodes` has the queries of their languages.
-
 Compiled where that is possible (Cython in pure-Python mode). Walks from node to node use an explicit stack: grammars
 may be thousands of levels deep."""
 
