@@ -214,3 +214,28 @@ def test_marks() -> None:
     assert marks.search("xa", 0, final=False) == (1, "")
     assert marks.search("xa", 0, final=True) == (2, "")
     assert MarkerSearch(()).search("anything", 0, final=False) == (8, "")
+
+
+@pytest.mark.parametrize("wire", ["minimax-m3", "qwen3-coder"])
+def test_arguments_with_too_many_alternatives_are_read(wire: str) -> None:
+    """Their types are unknown then: reading raises nothing, and looks at few of them."""
+    either = {
+        letter: {
+            "anyOf": [
+                {"type": "object", "properties": {f"{letter}{n}": {}}, "required": [f"{letter}{n}"]} for n in range(6)
+            ]
+        }
+        for letter in "abcdefg"
+    }
+    tools = ToolSet([Tool("f", "", {"type": "object", "patternProperties": either, "additionalProperties": True})])
+    mark = "]<]minimax[>["
+    for names in (["abcdefg"], ["z", "abcdefg", "y"], [f"abcdefg{number}" for number in range(40)]):
+        if wire == "minimax-m3":
+            inside = "".join(f"{mark}<{name}>{mark}<item>1{mark}</item>{mark}</{name}>" for name in names)
+            text = f'{mark}<tool_call>\n{mark}<invoke name="f">{inside}{mark}</invoke>\n{mark}</tool_call>'
+        else:
+            inside = "".join(f"<parameter={name}>\n1\n</parameter>\n" for name in names)
+            text = f"<tool_call>\n<function=f>\n{inside}</function>\n</tool_call>"
+        (call,) = tools.parse(text, wire).tool_calls
+        assert call.name == "f"
+        assert call.error is None or "do not match the schema" in call.error

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
+from toolgrammar.core.errors import LimitError
 from toolgrammar.core.json import SPACE, dump_json
 from toolgrammar.core.schema import Reading
 
@@ -52,6 +53,9 @@ class _Element:
         """Decide by the first element whether this is an array or an object; return the reading of an element in it.
 
         In an object, an element of the name of items is a member.
+
+        Raises:
+            LimitError: the values that the element may have are too many alternatives.
 
         Args:
             name: the name of the element that begins.
@@ -128,6 +132,7 @@ class NestedCallsParser(TemplateParser):
         self._call_end = call_end
         self._reading = reading
         self._open: list[_Element] = []
+        self._unknown: set[str] = set()  # tools whose elements may have too many values to tell types by the schema
 
     def _read_arguments(self, events: list[Event]) -> bool:
         self._open = []
@@ -185,8 +190,6 @@ class NestedCallsParser(TemplateParser):
         if not open_ones:
             if name in self._values:
                 return self._give_up_elements(f"the argument {name!r} is repeated", events)
-            root = self._reading(self._name)
-            reading = None if root is None else root.member(name)
         else:
             parent = open_ones[-1]
             if "".join(parent.text.pieces).strip(SPACE):
@@ -194,9 +197,21 @@ class NestedCallsParser(TemplateParser):
             if parent.items is not None and name != self._item:
                 return self._give_up_elements(f"the element {name!r} stands among the items of an array", events)
             parent.text.pieces.clear()  # white space beside elements
-            reading = parent.begin_element(name, self._item)
-        open_ones.append(_Element(name, reading, self._buffer.place))
+        open_ones.append(_Element(name, self._reading_of(name), self._buffer.place))
         return True
+
+    def _reading_of(self, name: str) -> Reading | None:
+        """Return the reading of an element that begins in the innermost open one; None: nothing is known."""
+        if self._open and self._name in self._unknown:
+            self._open[-1].reading = None
+        try:
+            if self._open:
+                return self._open[-1].begin_element(name, self._item)
+            root = None if self._name in self._unknown else self._reading(self._name)
+            return None if root is None else root.member(name)
+        except LimitError:  # the tool is refused when its grammar is made; its written calls are still read
+            self._unknown.add(self._name)
+            return None
 
     def _end_element(self, events: list[Event]) -> bool:
         """End the innermost element: its value is an argument, or a part of the element around it."""

@@ -158,6 +158,9 @@ def declared_names(tool: Tool) -> tuple[str, ...]:
 #: Arguments under any name, where only their kinds are asked for.
 _ANY = Arguments(names=r"[\s\S]*")
 
+#: Maximum number of names of arguments in a text whose kinds may be too many to tell; then none are told any more.
+_MAX_FAILED = 16
+
 
 def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Callable[[str, str], frozenset[str]]:
     """Return a function from tool and argument name to the JSON types that the argument may have.
@@ -173,12 +176,15 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
         except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return lambda name: _ANY_KIND
 
+    failed: set[tuple[str, str]] = set()  # tools and names with too many alternatives, which take long to find out
+
     def kinds(tool: str, name: str) -> frozenset[str]:
-        if tool not in by_name:
+        if tool not in by_name or (tool, name) in failed or len(failed) >= _MAX_FAILED:
             return _ANY_KIND
         try:
             types = kinds_of(tool)(name)
         except ToolGrammarError:
+            failed.add((tool, name))
             return _ANY_KIND
         # No type: the schema forbids this argument. If a text has it anyway, its value is read as a string.
         return types or frozenset({"string"})
