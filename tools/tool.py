@@ -296,7 +296,8 @@ class Tool:
             # The definitions that a policy adds (`policy/compiled.py`) count once, as "/policy".
             if not (self.is_restricted and place.startswith("/$defs/policy")):
                 yield place
-        if self.is_restricted and not in_grammar:
+        may_repeat = self.policy is None or self.policy.may_repeat(self.name)
+        if (self.is_restricted or not may_repeat) and not in_grammar:
             yield "/policy"
 
     def changed(self, **fields: Any) -> Tool:

@@ -574,6 +574,8 @@ def test_models_on_servers_are_asked_again() -> None:
     assert [call.arguments["to"] for call in answered.tool_calls] == [["bob@x.org"]]
     assert len(sent) == 2 and "/to/0" in sent[1] and "policy0" not in sent[0]
     assert answered.left_out == ("send/policy",) and answered.enforced["send/policy"] == "validation"
+    once = {"tools": {"send": "free", "contacts": "free"}, "repeats": {"except": ["contacts"]}}
+    assert model.generate(TALK, tools=TOOLS, policy=once, tool_choice="required").left_out == ("send/policy",)
 
 
 def test_what_may_reach_an_argument() -> None:
