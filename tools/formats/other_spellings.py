@@ -324,7 +324,8 @@ def _any_head(spelling: Spelling, fence: str) -> tuple[Grammar, re.Pattern[str]]
     """Return the heads of calls of any tool, as a grammar and as a pattern; without the names of tools, they are made
     once for all requests."""
     pattern = rf"(?P<before>{_SPACE}{fence}){spelling.any_head}"
-    return Grammar.from_regex(re.sub(r"\?P<\w+>", "?:", pattern)), re.compile(pattern)
+    # Both in Python's dialect: its \w has the letters of all scripts, as names of tools do.
+    return Grammar.from_regex(re.compile(re.sub(r"\?P<\w+>", "?:", pattern))), re.compile(pattern)
 
 
 class OtherSpellingsParser:

@@ -299,3 +299,13 @@ def test_a_call_behind_much_white_space_is_one_however_the_text_is_cut(space: in
         parser = tools.parser("hermes", other_spellings=True)
         events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
         assert [event.call.name for event in events if isinstance(event, CallEnd)] == ["g"]
+
+
+@pytest.mark.parametrize("name", ["größe", "数", "get_weather"])
+@pytest.mark.parametrize("fence", ["", "```\n", "```python\n"])
+def test_a_call_of_python_is_read_character_by_character(name: str, fence: str) -> None:
+    """Its name may have letters of any script."""
+    tools = ToolSet([Tool(name, "", {"type": "object", "properties": {}})])
+    parser = tools.parser("hermes", other_spellings=True)
+    events = [event for char in f"{fence}{name}()" for event in parser.feed(char)] + parser.close()
+    assert [event.call.name for event in events if isinstance(event, CallEnd)] == [name]
