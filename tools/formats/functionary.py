@@ -52,7 +52,7 @@ class RecipientsParser(TemplateParser):
 
     def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
         super().__init__(syntax, finish, new_id)
-        self._begun_name = re.compile(r"[\w.\-]*\s*")  # more of the name of a recipient may follow
+        self._begun_name = re.compile(r"\s*[\w.\-]*\s*")  # more of the name of a recipient may follow
         self._state = self._recipient
 
     def _recipient(self, events: list[Event]) -> bool:

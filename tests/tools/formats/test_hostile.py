@@ -239,3 +239,18 @@ def test_arguments_with_too_many_alternatives_are_read(wire: str) -> None:
         (call,) = tools.parse(text, wire).tool_calls
         assert call.name == "f"
         assert call.error is None or "do not match the schema" in call.error
+
+
+@pytest.mark.parametrize(
+    ("wire", "text"),
+    [
+        ("functionary-v3.2", ' f\n{"a": 1}>>>all\n\n'),
+        ("functionary-v3.2", '\nf\n{"a" 1}'),
+        ("apertus", '<|tools_prefix|>[{"f<|tools_prefix|>": {"a": 1}}]<|tools_suffix|>'),
+    ],
+)
+def test_the_head_of_a_call_is_read_alike_however_it_is_cut(wire: str, text: str) -> None:
+    """White space before it, and a mark inside of its name."""
+    tools = ToolSet([Tool("f", "", {"type": "object", "properties": {"a": {"type": "integer"}}})])
+    options: dict[str, Any] = {"new_id": lambda: "id"}
+    assert events_of(tools, wire, list(text), **options) == events_of(tools, wire, [text], **options)

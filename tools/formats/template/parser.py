@@ -401,6 +401,8 @@ class TemplateParser(StreamParser):
         """Read a call up to its arguments: its name, and the id if the format writes one."""
         buffer = self._buffer
         match = buffer.match(self._head)
+        if match is not None and self._not_in_head.search(match.group(), 0, final=True)[1]:
+            match = None  # as where the text was cut behind the mark
         if match is None:
             if self._not_in_head.search(buffer.text, buffer.position, final=self._final)[1]:
                 return self._give_up("the call has no name", events)
