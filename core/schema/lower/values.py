@@ -20,7 +20,7 @@ from ...language.queries import is_cofinite, listing
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects
 from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples
-from .array_items import ample_count, ways_to_count
+from .array_items import ways_to_count
 from .context import GoalNodes, Supply
 from .merged_objects import MergedObjects
 from .object_shape import Meets, ObjectShape
@@ -47,11 +47,11 @@ class GoalValues:
         self._lowering = lowering
         self._merged = merged
         self._known: dict[tuple[Goal, int], Supply] = {}
-        # Of one search: the results of this round and of the round before, the goals in progress, and True if a goal
-        # came back to one in progress.
+        # Of one search: the results of this round and of the round before, the goals in progress with the numbers that
+        # they are asked about, and True if a goal came back to one in progress.
         self._found: dict[tuple[Goal, int], Supply] = {}
         self._before: dict[tuple[Goal, int], Supply] = {}
-        self._open: set[tuple[Goal, int]] = set()
+        self._open: dict[Goal, int] = {}
         self._is_circular = False
 
     def of(self, goal: Goal, most: int) -> Supply:
@@ -82,17 +82,23 @@ class GoalValues:
         return result
 
     def _look_up(self, goal: Goal, most: int) -> Supply:
-        """Return the values of a goal; inside of its own search (a recursive schema), those of the round before."""
+        """Return the values of a goal; inside of its own search (a recursive schema), those of the round before.
+
+        Inside, the number that the search is about counts, as arrays ask about more with each level. The values of the
+        round before are then listed: a supply that a round finds ample is so for good, and is not searched again.
+        """
         key = goal, most
         supply = self._known.get(key) or self._found.get(key)
         if supply is None:
-            if key in self._open:
+            if goal in self._open:
                 self._is_circular = True
-                return self._before.get(key, _NONE)
-            self._open.add(key)
+                return self._before.get((goal, self._open[goal]), _NONE)
+            self._open[goal] = most
             supply = self._find(goal, most)
-            self._open.discard(key)
+            del self._open[goal]
             self._found[key] = supply
+            if supply.is_ample:
+                self._known[key] = supply
         return supply
 
     def _find(self, goal: Goal, most: int) -> Supply:
@@ -177,13 +183,15 @@ class GoalValues:
         """Enumerate arrays, depth first; one item of an ample supply stands for all of them."""
         if arrays.most is not None and arrays.least > arrays.most:
             return _NONE
-        # Items that must not repeat take values from each other: a supply must last for all.
-        inner = max(most, ample_count(arrays)) if arrays.unique else most
+        needed = arrays.least + sum(part.least for part in arrays.contains) + fixed_positions(arrays)
+        # Items that must not repeat take values from each other: ``most`` values of an ample supply must be left beside
+        # the other items.
+        others = 2 * needed + 4 if arrays.unique else 0
         keys: set[str] = set()
         steps = 0
         stack = [_BegunArray((), (0,) * len(arrays.contains), False)]
         # Longer arrays tell nothing new: beyond what is needed, ``most`` further items are ``most`` values.
-        longest = arrays.least + sum(part.least for part in arrays.contains) + fixed_positions(arrays) + most
+        longest = needed + most
         is_known = True
         while stack:
             begun = stack.pop()
@@ -193,7 +201,10 @@ class GoalValues:
                 return _UNKNOWN
             if begun.satisfies(arrays):
                 if begun.is_ample:
-                    return _AMPLE
+                    if not arrays.unique or count <= others + 1:
+                        return _AMPLE
+                    is_known = False
+                    continue
                 keys.add("[" + ", ".join(item or "" for item in begun.items) + "]")
                 if len(keys) >= most:
                     return _AMPLE
@@ -202,7 +213,7 @@ class GoalValues:
             goal = item_goal(arrays, count)
             ways = ways_to_count(self._merged, arrays, count, begun.counted)
             for way in reversed(ways):
-                supply = self._look_up((*goal, *way.asked), inner)
+                supply = self._look_up((*goal, *way.asked), most + others)
                 if supply.is_ample:
                     continue
                 is_known = is_known and supply.is_complete
@@ -210,7 +221,7 @@ class GoalValues:
                     if not (arrays.unique and value in begun.items):
                         stack.append(_BegunArray((*begun.items, value), way.counted, begun.is_ample))
             for way in reversed(ways):  # taken first from the stack, and of these the ways that count
-                if self._look_up((*goal, *way.asked), inner).is_ample:
+                if self._look_up((*goal, *way.asked), most + others).is_ample:
                     stack.append(_BegunArray((*begun.items, None), way.counted, True))
         return _supply(keys, most) if is_known else _UNKNOWN
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, UnsupportedSchemaError
+from toolgrammar.core import Grammar, UnsatisfiableSchemaError, UnsupportedSchemaError
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.schema.normal.inhabited import Inhabited
 from toolgrammar.core.schema.read.resolve import Document
 
@@ -106,3 +107,25 @@ def test_what_is_sure_is_so() -> None:
             else:
                 assert not closely.program.is_empty, schema
     assert sure > 150 and refused < 0.1 * sure
+
+
+@pytest.mark.parametrize("levels", range(1, 7))
+def test_nested_arrays_use_up_values(levels: int) -> None:
+    """Each level of arrays that must not repeat has 7 arrays fewer than the level inside; they are counted exactly."""
+    values: list[Any] = list(range(36))
+    schema: dict[str, Any] = {"enum": values}
+    for _ in range(levels):
+        fixed, values = values[:7], [[*values[:7], value] for value in values[7:]]
+        schema = {
+            "type": "array",
+            "uniqueItems": True,
+            "prefixItems": [*({"const": value} for value in fixed), schema],
+            "minItems": 8,
+            "maxItems": 8,
+        }
+    whole = {"type": "array", "uniqueItems": True, "items": schema, "minItems": 8, "maxItems": 8}
+    if len(values) >= 8:
+        assert len(json.loads(random_text(Grammar.from_json_schema(whole), random.Random(1)))) == 8
+    else:
+        with pytest.raises(UnsatisfiableSchemaError):
+            random_text(Grammar.from_json_schema(whole), random.Random(1))
