@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ..errors import GrammarError, UnsupportedSchemaError
 from ..language.free_text import containing
@@ -11,9 +10,6 @@ from ..language.terms import Terms
 from ..unicode.charset import CharSet
 from .expressions import Chars, Control, Expression, Intersection, Literal, Regular, Repeat, choice, sequence
 from .source import Source
-
-if TYPE_CHECKING:
-    from .tag_members import Inside
 
 
 def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular:
@@ -105,37 +101,6 @@ def dispatch(
     free = free_text(words)
     tagged = choice(*(sequence(_until(trigger, words), part) for trigger, part in rules))
     return sequence(Repeat(tagged, 0, None), free) if loop else choice(free, tagged)
-
-
-def tagged_text(
-    rules: Sequence[tuple[Control | Literal, Expression]],
-    words: Sequence[str],
-    place: Inside,
-    whole: Expression,
-    *,
-    at_least_one: bool,
-    once: bool,
-) -> Expression:
-    """Return the free text of a structural tag in which triggers are followed by their parts, or tags alone.
-
-    Args:
-        rules: pairs of a trigger and the part after it.
-        words: what free text does not contain.
-        place: where errors are reported.
-        whole: one tag, without text before it.
-        at_least_one: begin with a tag.
-        once: nothing follows the first tag.
-
-    Raises:
-        GrammarError: see `dispatch`; with the place.
-    """
-    if at_least_one and once:
-        return whole
-    try:
-        text = dispatch(rules, words, loop=not once)
-    except GrammarError as error:
-        place.fail(error.message, hint=error.hint)
-    return sequence(whole, text) if at_least_one else text
 
 
 def _until(trigger: Literal | Control, words: tuple[str, ...]) -> Expression:

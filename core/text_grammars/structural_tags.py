@@ -21,11 +21,11 @@ from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, Mark, mark
 from ..schema.scalars.whitespace import MAX_INDENT
-from .dispatch import free_text, tagged_text
+from .dispatch import free_text
 from .ebnf import read_ebnf
 from .expressions import EMPTY_TEXT, Control, Expression, Literal, Part, Repeat, choice, pattern, sequence
 from .rules import ReadGrammar, Rules, fewest_chars
-from .tag_members import Inside, Members, relocated, text_of
+from .tag_members import Inside, Members, relocated, tagged_text, text_of
 from .tag_styles import STYLES
 from .tokens import Tokens, tokens_of
 

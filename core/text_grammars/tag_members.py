@@ -1,14 +1,16 @@
-"""Members of the objects of a structural tag, each read as its type, with errors at its location."""
+"""Members of the objects of a structural tag, each read as its type, and its free text; with errors at their place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, NoReturn
 
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
 from ..json import escape
+from .dispatch import dispatch
+from .expressions import Control, Expression, Literal, sequence
 
 
 @dataclass(frozen=True)
@@ -120,3 +122,34 @@ def relocated(error: ToolGrammarError, pointer: str) -> ToolGrammarError:
     place = replace(error.place, pointer=pointer + (error.place.pointer or ""))
     more = {"left_out": error.left_out} if isinstance(error, UnsupportedSchemaError) else {}
     return type(error)(error.message, hint=error.hint, place=place, **more)
+
+
+def tagged_text(
+    rules: Sequence[tuple[Control | Literal, Expression]],
+    words: Sequence[str],
+    place: Inside,
+    whole: Expression,
+    *,
+    at_least_one: bool,
+    once: bool,
+) -> Expression:
+    """Return the free text of a structural tag in which triggers are followed by their parts, or tags alone.
+
+    Args:
+        rules: pairs of a trigger and the part after it.
+        words: what free text does not contain.
+        place: where errors are reported.
+        whole: one tag, without text before it.
+        at_least_one: begin with a tag.
+        once: nothing follows the first tag.
+
+    Raises:
+        GrammarError: see `dispatch`; with the place.
+    """
+    if at_least_one and once:
+        return whole
+    try:
+        text = dispatch(rules, words, loop=not once)
+    except GrammarError as error:
+        place.fail(error.message, hint=error.hint)
+    return sequence(whole, text) if at_least_one else text
