@@ -52,7 +52,8 @@ class _LiveFacts(NamedTuple):
     readable: Tool | None
 
 
-_NOTHING_LIVE = _LiveFacts(False, False, None)
+#: The facts of a tool without live values. Tools keep them as plain tuples, which `marshal` takes (see `tool_dicts`).
+_NOTHING_LIVE = (False, False, None)
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class Tool:
 
     def _live(self) -> _LiveFacts:
         """Return the facts of live values, read once and kept as ``_live_facts``."""
-        known: _LiveFacts | None = self.__dict__.get("_live_facts")
+        known: tuple[bool, bool, Tool | None] | None = self.__dict__.get("_live_facts")
         if known is None:
             live = LiveSchema(self.parameters)
             plain = live.plain()
@@ -197,9 +198,9 @@ class Tool:
                 # Models do not see the grammar of programs, which is longer than the tools in it.
                 plain = {**plain, "properties": {argument: {"type": "string"}}}
             readable = None if plain is self.parameters else self.changed(parameters=plain)
-            known = _LiveFacts(live.has_values, live.needs_conversation, readable)
+            known = live.has_values, live.needs_conversation, readable
             self.__dict__["_live_facts"] = known
-        return known
+        return _LiveFacts(*known)
 
     @property
     def has_values(self) -> bool:
@@ -263,14 +264,14 @@ class Tool:
     def read_as(self, readable: Tool) -> Tool:
         """Return the same tool, whose arguments depend on the conversation, and which models see as another one."""
         made = self.changed()
-        made.__dict__["_live_facts"] = _LiveFacts(False, True, readable)
+        made.__dict__["_live_facts"] = False, True, readable
         return made
 
     def restricted(self, parameters: dict[str, Any]) -> Tool:
         """Return the same tool with parameters that take fewer values, and that models do not see (a policy)."""
         made = self.changed(parameters=parameters)
         live = LiveSchema(parameters)
-        made.__dict__["_live_facts"] = _LiveFacts(live.has_values, live.needs_conversation, self.readable)
+        made.__dict__["_live_facts"] = live.has_values, live.needs_conversation, self.readable
         made.__dict__["is_restricted"] = True
         return made
 
@@ -312,9 +313,9 @@ class Tool:
         made.__dict__.update(fields)
         for derived in ("identity", "names_a_day"):
             made.__dict__.pop(derived, None)
-        known: _LiveFacts = made.__dict__.pop("_live_facts", _NOTHING_LIVE)
+        known = _LiveFacts(*made.__dict__.pop("_live_facts", _NOTHING_LIVE))
         if known.readable is not None and "parameters" not in fields:  # the readable tool changes, too
-            made.__dict__["_live_facts"] = known._replace(readable=known.readable.changed(**fields))
+            made.__dict__["_live_facts"] = *known[:2], known.readable.changed(**fields)
         return made
 
 
