@@ -13,6 +13,7 @@ from ...language.term_kinds import (
     DEAD,
     DEFERRED,
     END,
+    MULTIPLE,
     NULLABLE,
     REGULAR,
     REPEAT,
@@ -187,10 +188,27 @@ def some_string(terms: Terms, term: int) -> str:
             stack += reversed(args)
         elif kind == DEFERRED:  # decided by what it stands for
             stack.append(terms.made(term))
+        # A term may be regular, and not known as such: in a store with multiples.
+        elif kind == CHARS:
+            text.append(min((_as_utf_32(low, high) for low, high in args), key=preference).decode("utf-32-le"))
+        elif kind == WORDS:
+            text.append(args[0])
+        elif kind == REPEAT:
+            stack += [args[0]] * args[1]
+        elif kind == MULTIPLE:
+            text.append(_rest_of_multiple(*args))
         else:  # an ALT, which was decided by a part with a known string
             first = next(part for part in args if not terms.known(part) & DEAD)
             stack.append(terms.memo.get(("live", term), first))
     return "".join(text)
+
+
+def _rest_of_multiple(of: int, places: int, remainder: int, decimals: int) -> str:
+    """Return digits that make a number a multiple, given the arguments of its MULTIPLE term (`TermStore.multiples`)."""
+    count = places - decimals if decimals >= 0 else 1  # after the point, all missing places are written
+    while (missing := -remainder * 10**count % of) >= 10**count:
+        count += 1
+    return str(missing).zfill(count)
 
 
 def _as_utf_32(low: int, high: int) -> bytes:

@@ -116,3 +116,26 @@ def test_a_string_that_is_hard_to_search() -> None:
         text += completion[:1]
         assert matcher.accept_bytes(completion[:1])
     assert jsonschema.validate(json.loads(text), schema) is None
+
+
+def test_some_string_beside_multiples() -> None:
+    """In a store with multiples no term is known to be regular: a string is found by the kind of each."""
+    terms = Terms()
+    multiples = [terms.multiples(of, places) for of, places in ((7, 0), (15, 1), (123_456_789, 3), (8, 2))]
+    begun = [(one, text) for one in multiples for text in ("", "1", "12", "99", "0.", "3.", "12.4", "0.0")]
+    states = []
+    for term, text in begun:
+        for char in text:
+            term = terms.derivative(term, ord(char))
+        if not terms.is_empty(term):
+            states.append(term)
+    parts = [
+        terms.literal("abc"),
+        terms.words(["x1", "x2"]),
+        regex_term(terms, "[^a]", whole=True),
+        regex_term(terms, "(ab|c){2,3}", whole=True),
+        regex_term(terms, "[0-9]{3}", whole=True),
+    ]
+    assert len(states) > 20
+    for term in [*states, *parts, *(terms.seq(one, two) for one in states[:3] for two in parts)]:
+        assert terms.matches(term, some_string(terms, term))
