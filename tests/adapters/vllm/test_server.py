@@ -86,13 +86,13 @@ def test_a_stock_server_is_constrained_by_a_structural_tag(model_path: str, tmp_
         load_model(f"vllm:noise@{address}", retries=0) as model,
     ):
         tools = ToolSet.from_any([{"name": "look", "parameters": LOOK}, {"name": "go", "parameters": LOOK}])
-        # The first request finds the form that the server takes.
-        model.generate("Go", tools=tools, tool_choice="required", max_tokens=200)
         for seed in range(5):
             given = {"seed": seed, "temperature": 1.5, "max_tokens": 200}
             for choice in ("required", "go"):
                 answer = model.generate("Go", tools=tools, tool_choice=choice, parallel_tool_calls=False, **given)
-                assert (answer.form, answer.guarantee, answer.attempts) == ("structural tag", "constrained", 1)
+                assert (answer.form, answer.guarantee) == ("structural tag", "constrained")
+                # The first request of each choice finds the form that the server takes.
+                assert answer.attempts == 1 or seed == 0
                 assert len(answer.tool_calls) == 1 and choice in ("required", answer.tool_calls[0].name)
             answer = model.generate("Go", grammar=Grammar.from_regex("yes|no|[0-9]{3,9}"), **given)
             assert (answer.form, answer.guarantee) == ("structural tag", "constrained")
