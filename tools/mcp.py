@@ -338,14 +338,14 @@ def _part(block: Mapping[str, Any]) -> Part:
     if kind == "text":
         return TextPart(str(block.get("text", "")))
     if kind == "image":
-        return ImagePart(data=base64.b64decode(block.get("data", "")), media_type=block.get("mimeType"))
+        return ImagePart.from_base64(block.get("data", ""), block.get("mimeType"))
     if kind == "resource":
         inner = block.get("resource") or {}
         if "text" in inner:
             return TextPart(str(inner["text"]))
         kind_of = str(inner.get("mimeType") or "application/octet-stream")
         if kind_of.startswith("image/"):
-            return ImagePart(data=base64.b64decode(inner.get("blob", "")), media_type=kind_of)
+            return ImagePart.from_base64(inner.get("blob", ""), kind_of)
         return TextPart(f"[resource {inner.get('uri')} of type {kind_of}]")
     if kind == "resource_link":
         about = ", ".join(str(block[key]) for key in ("name", "description", "mimeType") if block.get(key))
