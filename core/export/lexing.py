@@ -31,7 +31,7 @@ MAX_SETS = 300
 
 
 class _Shape(NamedTuple):
-    """What follows of an expression for its neighbours (the functions of Glushkov's construction).
+    """Facts of an expression in Glushkov's construction: nullable, first, last.
 
     Attributes:
         nullable: it has the empty text.

@@ -99,7 +99,7 @@ class _Writer(ABC):
         return f"({written})"
 
     def repeated(self, written: str, count: int) -> str:
-        """Return the text of what is repeated, of several parts.
+        """Return the operand of a repetition of several parts, in the notation.
 
         Args:
             written: the parts, without brackets.

@@ -200,8 +200,9 @@ class SpelledWords:
     def logprobs(
         self, rows: Sequence[npt.NDArray[np.float64]], vocabulary: Vocabulary
     ) -> tuple[npt.NDArray[np.float64], list[dict[int, float]]]:
-        """Return the log-probability of each word; and for each word the log-probabilities of what may end it, by byte
-        (-1: the end of the text), empty unless the word is a prefix of another.
+        """Return two things for each word: its log-probability, and the log-probabilities of its ends.
+
+        An end is the byte after the word (-1: the end of the text). A word has ends only if it is a prefix of another.
 
         Args:
             rows: log-probabilities of all tokens: at the current position, then after each node of the tree.
